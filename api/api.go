@@ -1,0 +1,96 @@
+// Package api is the HTTP face of kb: a request becomes a call of db, search or job, and what comes back becomes a
+// response. It picks no implementation and reads no environment. Its invariant: every operation is registered by register,
+// which documents it, and every error leaves as one JSON form.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+	"gocloud.dev/blob"
+
+	"github.com/kb-search/kb"
+	"github.com/kb-search/kb/api/search"
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/embed"
+)
+
+// Enqueuer inserts River jobs in the transaction of the rows that they are about.
+type Enqueuer interface {
+	InsertTx(ctx context.Context, tx pgx.Tx, args river.JobArgs, opts *river.InsertOpts) (*rivertype.JobInsertResult, error)
+}
+
+// Options are what the server stands on.
+type Options struct {
+	Conn     db.Conn
+	Bucket   *blob.Bucket
+	Jobs     Enqueuer
+	Searcher *search.Searcher
+	// Space is the embedding space in use, as /status shows it.
+	Space embed.Space
+	// APIKey is the bearer token that requests must carry; empty means that they need none.
+	APIKey string
+	// MaxUploadBytes is the largest file or note.
+	MaxUploadBytes int64
+	// SearchTimeout bounds one search.
+	SearchTimeout time.Duration
+	Logger        *slog.Logger
+}
+
+// Server answers the API's operations.
+type Server struct {
+	Options
+	queries *db.Queries
+	handler http.Handler
+	openAPI *huma.OpenAPI
+}
+
+// New builds a server. It opens nothing: what it stands on is there already.
+func New(opts Options) *Server {
+	s := &Server{Options: opts, queries: db.New()}
+	mux := http.NewServeMux()
+	api := humago.New(mux, config())
+	s.openAPI = api.OpenAPI()
+
+	s.registerHealth(api)
+	s.registerStatus(api)
+	s.registerJobs(api)
+	s.registerDocuments(api)
+	s.registerSearch(api)
+	documentErrors(s.openAPI)
+
+	s.handler = s.recoverPanics(s.logRequests(s.authenticate(s.refuseEncoded(jsonErrors(mux)))))
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// OpenAPI gives the document that is generated from the operations.
+func (s *Server) OpenAPI() *huma.OpenAPI { return s.openAPI }
+
+func config() huma.Config {
+	huma.NewError = newHumaError
+	huma.DefaultArrayNullable = false
+	huma.ValidateStrictCasing = true
+	config := huma.DefaultConfig("kb", kb.Version())
+	config.Info.Description = "A multi-tenant knowledge server: documents go in, one hybrid search brings the right passages back."
+	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	config.OpenAPIPath = "/openapi"
+	config.DocsPath = ""
+	config.SchemasPath = ""
+	config.CreateHooks = nil
+	config.RejectUnknownQueryParameters = true
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"bearerAuth": {Type: "http", Scheme: "bearer", Description: "The key of KB_API_KEY, when the server has one."},
+	}
+	config.Security = []map[string][]string{{"bearerAuth": {}}}
+	return config
+}

@@ -1,0 +1,273 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/textproto"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+
+	"github.com/kb-search/kb/api"
+	"github.com/kb-search/kb/api/search"
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/db/dbtest"
+	"github.com/kb-search/kb/embed"
+	"github.com/kb-search/kb/embed/embedtest"
+	"github.com/kb-search/kb/worker"
+	"github.com/kb-search/kb/worker/job"
+)
+
+func TestMain(m *testing.M) {
+	code := dbtest.Main(m)
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// config is what a test wants of its server; the zero value is an open server with a worker and the fake model.
+type config struct {
+	Embedder  embed.Embedder
+	NoWorker  bool
+	Key       string
+	MaxUpload int64
+}
+
+// server is the whole of kb behind HTTP, put together as cmd/kb does.
+type server struct {
+	url    string
+	client *http.Client
+	pool   *pgxpool.Pool
+	bucket *blob.Bucket
+	key    string
+	api    *api.Server
+}
+
+func start(t *testing.T, c config) *server {
+	t.Helper()
+	if c.Embedder == nil {
+		c.Embedder = embedtest.New()
+	}
+	if c.MaxUpload == 0 {
+		c.MaxUpload = 100 << 20
+	}
+	pool := dbtest.New(t)
+	space := c.Embedder.Space()
+	stored, err := db.EnsureSpace(t.Context(), pool, db.EmbeddingSpaceInsertParams{
+		Model: space.Model, Precision: space.Precision, Sha256: space.SHA256, Dimensions: int32(space.Dimensions),
+	})
+	must(t, err)
+	bucket, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
+	must(t, err)
+	t.Cleanup(func() { _ = bucket.Close() })
+	if !c.NoWorker {
+		ingester, err := worker.NewIngester(c.Embedder, stored.ID, 0, 0)
+		must(t, err)
+		w, err := worker.New(worker.Options{Pool: pool, Bucket: bucket, Ingest: ingester, Logger: slog.New(slog.DiscardHandler)})
+		must(t, err)
+		must(t, w.Start(context.WithoutCancel(t.Context())))
+		t.Cleanup(func() { _ = w.Stop(context.Background()) })
+	}
+	jobs, err := job.NewInserter(pool)
+	must(t, err)
+	logger := slog.New(noErrors{slog.DiscardHandler, t})
+	handler := api.New(api.Options{
+		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, c.Embedder, stored.ID, search.DefaultSettings(), logger),
+		Space: space, APIKey: c.Key, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
+	})
+	listener := httptest.NewServer(handler)
+	t.Cleanup(listener.Close)
+	return &server{url: listener.URL, client: listener.Client(), pool: pool, bucket: bucket, key: c.Key, api: handler}
+}
+
+// noErrors fails the test for whatever is logged as an error: a panic, an internal error.
+type noErrors struct {
+	slog.Handler
+	t *testing.T
+}
+
+func (h noErrors) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
+func (h noErrors) WithAttrs([]slog.Attr) slog.Handler               { return h }
+func (h noErrors) Handle(_ context.Context, record slog.Record) error {
+	var b strings.Builder
+	record.Attrs(func(a slog.Attr) bool { b.WriteString(" " + a.String()); return true })
+	h.t.Errorf("the server logged an error: %s%s", record.Message, b.String())
+	return nil
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// do sends a request and reads the answer, which is never an error of the server's own. Headers come in pairs.
+func (s *server) do(t *testing.T, method, path string, body io.Reader, headers ...string) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, body)
+	must(t, err)
+	if s.key != "" {
+		request.Header.Set("Authorization", "Bearer "+s.key)
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Set(pair[0], pair[1])
+	}
+	response, err := s.client.Do(request)
+	must(t, err)
+	defer func() { _ = response.Body.Close() }()
+	read, err := io.ReadAll(response.Body)
+	must(t, err)
+	a := answer{status: response.StatusCode, header: response.Header, body: read}
+	if a.status >= http.StatusInternalServerError || a.status >= 400 && !json.Valid(read) {
+		t.Errorf("%s %.80s: %d %s", method, path, a.status, read)
+	}
+	return a
+}
+
+func (s *server) get(t *testing.T, path string) answer {
+	t.Helper()
+	return s.do(t, http.MethodGet, path, nil)
+}
+
+func (s *server) post(t *testing.T, path, body string) answer {
+	t.Helper()
+	return s.do(t, http.MethodPost, path, strings.NewReader(body), "Content-Type", "application/json")
+}
+
+// part is one part of a multipart form; with a filename it is a file.
+type part struct{ name, filename, value string }
+
+func note(title, text string) []part { return []part{{"note", "", text}, {"title", "", title}} }
+func file(filename, content string) []part {
+	return []part{{"file", filename, content}}
+}
+
+func form(t *testing.T, parts []part) (body *bytes.Buffer, contentType string) {
+	t.Helper()
+	body = &bytes.Buffer{}
+	w := multipart.NewWriter(body)
+	for _, p := range parts {
+		header := textproto.MIMEHeader{}
+		header.Set("Content-Disposition", fmt.Sprintf("form-data; name=%q", p.name))
+		if p.filename != "" {
+			header.Set("Content-Disposition", fmt.Sprintf(`form-data; name=%q; filename="%s"`, p.name, strings.ReplaceAll(p.filename, `\`, `\\`)))
+			header.Set("Content-Type", "application/octet-stream")
+		}
+		in, err := w.CreatePart(header)
+		must(t, err)
+		_, err = io.WriteString(in, p.value)
+		must(t, err)
+	}
+	must(t, w.Close())
+	return body, w.FormDataContentType()
+}
+
+func (s *server) upload(t *testing.T, parts ...part) answer {
+	t.Helper()
+	body, contentType := form(t, parts)
+	return s.do(t, http.MethodPost, "/api/v1/jobs", body, "Content-Type", contentType)
+}
+
+// ingest uploads and waits until the job is done.
+func (s *server) ingest(t *testing.T, parts ...part) map[string]any {
+	t.Helper()
+	accepted := s.upload(t, parts...)
+	if accepted.status != http.StatusAccepted {
+		t.Fatalf("upload %.60v: %d %s", parts, accepted.status, accepted.body)
+	}
+	ended := s.wait(t, accepted.object(t)["job_id"].(string))
+	if ended["status"] != "done" {
+		t.Fatalf("upload %.60v: %v", parts, ended)
+	}
+	return ended
+}
+
+// wait waits until a job has ended.
+func (s *server) wait(t *testing.T, jobID string) map[string]any {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		got := s.get(t, "/api/v1/jobs/"+jobID).want(t, http.StatusOK).object(t)
+		if got["status"] != "queued" && got["status"] != "processing" {
+			return got
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited a minute for %v", got)
+		}
+	}
+}
+
+// document gets the document of a done job.
+func (s *server) document(t *testing.T, done map[string]any) map[string]any {
+	t.Helper()
+	return s.get(t, "/api/v1/documents/"+done["document_id"].(string)).want(t, http.StatusOK).object(t)
+}
+
+func (s *server) count(t *testing.T, table string) (n int) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
+	return n
+}
+
+func (a answer) want(t *testing.T, status int) answer {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("got %d, want %d: %.500s", a.status, status, a.body)
+	}
+	return a
+}
+
+func (a answer) object(t *testing.T) (object map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, &object); err != nil {
+		t.Fatalf("%v: %s", err, a.body)
+	}
+	return object
+}
+
+func (a answer) list(t *testing.T) (list []map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, &list); err != nil || list == nil {
+		t.Fatalf("not a list: %v: %s", err, a.body)
+	}
+	return list
+}
+
+// wantError checks the status and the fields of an error.
+func (a answer) wantError(t *testing.T, status int, fields map[string]any) {
+	t.Helper()
+	got := a.want(t, status).object(t)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if got[name] != fields[name] {
+			t.Errorf("%s is %v, want %v: %s", name, got[name], fields[name], a.body)
+		}
+	}
+	for _, name := range []string{"error", "code", "message"} {
+		if text, _ := got[name].(string); text == "" {
+			t.Errorf("an error without %s: %s", name, a.body)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,199 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"gocloud.dev/gcerrors"
+
+	"github.com/kb-search/kb/db"
+)
+
+// DocumentBody is a document without its chunks. It is exported since huma passes over embedded structs that are not.
+type DocumentBody struct {
+	_                struct{}        `additionalProperties:"true"`
+	ID               string          `json:"id" doc:"The document's id" example:"doc_01kb9q5s7ze4gr6tcx3k0z9ykn"`
+	Title            string          `json:"title" doc:"The title"`
+	DocType          string          `json:"doc_type" doc:"The document type" example:"markdown"`
+	Tags             []string        `json:"tags" doc:"Tag names, sorted"`
+	Metadata         json.RawMessage `json:"metadata" doc:"What the file says about itself, such as Markdown front matter"`
+	OriginalFilename string          `json:"original_filename" doc:"The name of the uploaded file"`
+	ContentHash      string          `json:"content_hash" doc:"The SHA-256 of the original, in hex"`
+	Size             int64           `json:"size" doc:"The size of the original in bytes"`
+	ChunkCount       int32           `json:"chunk_count" doc:"How many chunks it has"`
+	Version          int32           `json:"version" doc:"Counts from 1"`
+	CreatedAt        time.Time       `json:"created_at" doc:"When it was ingested"`
+	UpdatedAt        *time.Time      `json:"updated_at" doc:"When it last changed; null until the first change"`
+}
+
+type documentDetailBody struct {
+	DocumentBody
+	HasFile bool        `json:"has_file" doc:"Whether the original file is there"`
+	Chunks  []chunkBody `json:"chunks" doc:"All chunks, in order"`
+}
+
+type chunkBody struct {
+	_       struct{} `additionalProperties:"true"`
+	ID      string   `json:"id" doc:"The chunk's id"`
+	Seq     int32    `json:"seq" doc:"Its place in the document, from 0"`
+	Page    *int32   `json:"page" doc:"Its page in the source, from 1; null where there are none"`
+	Section string   `json:"section" doc:"The headings above it, outermost first, joined by > "`
+	Text    string   `json:"text" doc:"Its text"`
+}
+
+func newDocument(row db.Document) (DocumentBody, error) {
+	tags, err := db.TagNames(row.Tags)
+	if err != nil {
+		return DocumentBody{}, fmt.Errorf("document %s: %w", row.ID, err)
+	}
+	return DocumentBody{
+		ID: publicID(prefixDocument, row.ID), Title: row.Title, DocType: row.DocType, Tags: tags, Metadata: row.Metadata,
+		OriginalFilename: row.OriginalFilename, ContentHash: fmt.Sprintf("%x", row.ContentHash), Size: row.Size,
+		ChunkCount: row.ChunkCount, Version: row.Version, CreatedAt: row.CreatedAt.UTC(), UpdatedAt: utc(row.UpdatedAt),
+	}, nil
+}
+
+func (s *Server) registerDocuments(api huma.API) {
+	register(s, api, operation{
+		ID: "listDocuments", Method: http.MethodGet, Path: "/api/v1/documents", Tag: "Documents",
+		Summary: "List documents, the last changed first", Action: "documents:ListDocuments", Errors: []int{http.StatusBadRequest},
+	}, s.documentList)
+	register(s, api, operation{
+		ID: "getDocument", Method: http.MethodGet, Path: "/api/v1/documents/{document_id}", Tag: "Documents",
+		Summary: "Get a document with its chunks", Action: "documents:GetDocument", Errors: []int{http.StatusNotFound},
+	}, s.documentGet)
+	register(s, api, operation{
+		ID: "deleteDocument", Method: http.MethodDelete, Path: "/api/v1/documents/{document_id}", Tag: "Documents",
+		Summary: "Delete a document, its chunks, vectors and original", Action: "documents:DeleteDocument",
+		Errors: []int{http.StatusNotFound},
+	}, s.documentDelete)
+}
+
+type documentListInput struct {
+	PageInput
+	Type string   `query:"type" maxLength:"100" doc:"Only documents of this type"`
+	Tags []string `query:"tags,explode" maxItems:"100" doc:"Only documents that carry all of these tags; repeated, or separated by commas"`
+}
+
+type documentListOutput struct {
+	PageOutput
+	Body []DocumentBody
+}
+
+func (s *Server) documentList(ctx context.Context, in *documentListInput) (*documentListOutput, error) {
+	after, err := parseCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := parseTags("query.tags", in.Tags)
+	if err != nil {
+		return nil, err
+	}
+	docType := cleanLine(in.Type)
+	params := db.DocumentListParams{ProjectID: projectOf(ctx), DocType: docType, Tags: tags, MaxResults: in.size() + 1}
+	if after != nil {
+		params.BeforeTime, params.BeforeID = &after.Time, after.ID
+	}
+	rows, err := s.queries.DocumentList(ctx, s.Conn, params)
+	if err != nil {
+		return nil, fmt.Errorf("list documents: %w", err)
+	}
+	rows, more := cutPage(in.PageInput, rows)
+	total, err := s.queries.DocumentCount(ctx, s.Conn, db.DocumentCountParams{ProjectID: params.ProjectID, DocType: docType, Tags: tags})
+	if err != nil {
+		return nil, fmt.Errorf("count documents: %w", err)
+	}
+	out := &documentListOutput{PageOutput: PageOutput{Total: total}, Body: make([]DocumentBody, len(rows))}
+	for i, row := range rows {
+		if out.Body[i], err = newDocument(row); err != nil {
+			return nil, err
+		}
+	}
+	if more {
+		last := rows[len(rows)-1]
+		next := cursor{Time: last.CreatedAt, ID: last.ID}
+		if last.UpdatedAt != nil {
+			next.Time = *last.UpdatedAt
+		}
+		query := url.Values{"tags": in.Tags}
+		if docType != "" {
+			query.Set("type", docType)
+		}
+		out.Link = nextLink("/api/v1/documents", query, in.PageInput, next.String())
+	}
+	return out, nil
+}
+
+type documentInput struct {
+	DocumentID string `path:"document_id" doc:"The document's id"`
+}
+
+type documentDetailOutput struct {
+	Body documentDetailBody
+}
+
+func (s *Server) documentGet(ctx context.Context, in *documentInput) (*documentDetailOutput, error) {
+	id, ok := parseID(prefixDocument, in.DocumentID)
+	if !ok {
+		return nil, errNotFound("document")
+	}
+	row, err := s.queries.DocumentGet(ctx, s.Conn, db.DocumentGetParams{ProjectID: projectOf(ctx), ID: id})
+	if db.Kind(err) == db.KindNotFound {
+		return nil, errNotFound("document")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get document %s: %w", id, err)
+	}
+	chunks, err := s.queries.ChunkListByDocument(ctx, s.Conn, db.ChunkListByDocumentParams{ProjectID: projectOf(ctx), DocumentID: id})
+	if err != nil {
+		return nil, fmt.Errorf("list chunks of document %s: %w", id, err)
+	}
+	hasFile, err := s.Bucket.Exists(ctx, row.StoredPath)
+	if err != nil {
+		return nil, fmt.Errorf("look for the original of document %s: %w", id, err)
+	}
+	document, err := newDocument(row)
+	if err != nil {
+		return nil, err
+	}
+	body := documentDetailBody{DocumentBody: document, HasFile: hasFile, Chunks: make([]chunkBody, len(chunks))}
+	for i, c := range chunks {
+		body.Chunks[i] = chunkBody{ID: publicID(prefixChunk, c.ID), Seq: c.Seq, Page: c.Page, Section: c.Section, Text: c.Content}
+	}
+	return &documentDetailOutput{Body: body}, nil
+}
+
+type documentDeletedOutput struct {
+	Body documentDeleted
+}
+
+type documentDeleted struct {
+	_       struct{} `additionalProperties:"true"`
+	ID      string   `json:"id" doc:"The document's id"`
+	Deleted bool     `json:"deleted" doc:"Always true"`
+}
+
+func (s *Server) documentDelete(ctx context.Context, in *documentInput) (*documentDeletedOutput, error) {
+	id, ok := parseID(prefixDocument, in.DocumentID)
+	if !ok {
+		return nil, errNotFound("document")
+	}
+	row, err := s.queries.DocumentDelete(ctx, s.Conn, db.DocumentDeleteParams{ProjectID: projectOf(ctx), ID: id})
+	if db.Kind(err) == db.KindNotFound {
+		return nil, errNotFound("document")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("delete document %s: %w", id, err)
+	}
+	// The document is gone; an original that stays behind for a moment is seen by nobody.
+	if err := s.Bucket.Delete(context.WithoutCancel(ctx), row.StoredPath); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		s.Logger.WarnContext(ctx, "original left behind", slog.String("document_id", id.String()), slog.Any("error", err))
+	}
+	return &documentDeletedOutput{Body: documentDeleted{ID: in.DocumentID, Deleted: true}}, nil
+}

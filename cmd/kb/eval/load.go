@@ -1,0 +1,121 @@
+package eval
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/worker"
+	"github.com/kb-search/kb/worker/parse"
+)
+
+func storeTag(store string) string { return "store:" + store }
+
+// Load puts a set into a scratch project, through the product's ingestion. The project is named by the corpus and by
+// fingerprint (what else decides the outcome: model, chunk size), so a second load of the same finds all documents there,
+// and an interrupted one goes on. progress is called as documents are done.
+func Load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, set *Set, fingerprint string, progress func(done int)) (*Loaded, error) {
+	name := fmt.Sprintf("eval %s %.6x %s", set.Name, set.Hash, fingerprint)
+	project, err := db.New().ProjectInsert(ctx, pool, db.ProjectInsertParams{ID: db.NewID(), Name: name, TextConfig: "pg_catalog.english"})
+	if err != nil {
+		return nil, fmt.Errorf("make the scratch project: %w", err)
+	}
+	present, err := documentNames(ctx, pool, project.ID)
+	if err != nil {
+		return nil, err
+	}
+	there := make(map[string]bool, len(present))
+	for _, id := range present {
+		there[id] = true
+	}
+	done := make(chan struct{}, len(set.Documents))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	count := len(there)
+	progress(count)
+	for _, document := range set.Documents {
+		if there[document.ID] || strings.TrimSpace(document.Text+document.Title) == "" {
+			continue
+		}
+		group.Go(func() error {
+			defer func() { done <- struct{}{} }()
+			return load(groupCtx, pool, ingester, project.ID, document)
+		})
+		for len(done) > 0 {
+			<-done
+			count++
+			progress(count)
+		}
+		if groupCtx.Err() != nil {
+			break
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("load %s: %w", set.Name, err)
+	}
+	progress(len(set.Documents))
+	return finish(ctx, pool, project.ID, count != len(there) || len(done) > 0)
+}
+
+func load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, projectID uuid.UUID, document Document) error {
+	hash := sha256.Sum256([]byte(document.ID + "\x00" + document.Title + "\x00" + document.Text))
+	if strings.TrimSpace(document.Text) == "" {
+		document.Text = document.Title
+	}
+	source := worker.Source{
+		ProjectID: projectID, Filename: document.ID, Title: document.Title, DocType: parse.TypeNote, Tags: db.TagBag(nil),
+		ContentHash: hash[:], Data: []byte(document.Text),
+	}
+	if document.Store != "" {
+		source.Tags = db.TagBag([]string{storeTag(document.Store)})
+	}
+	prepared, err := ingester.Prepare(ctx, source, func(string, int, int) {})
+	if err != nil {
+		return fmt.Errorf("document %s: %w", document.ID, err)
+	}
+	return db.InTx(ctx, pool, func(tx pgx.Tx) error {
+		_, err := ingester.Store(ctx, tx, prepared)
+		return err
+	})
+}
+
+// finish folds the statistics and, after new rows, lets the planner see them.
+func finish(ctx context.Context, pool *pgxpool.Pool, projectID uuid.UUID, changed bool) (*Loaded, error) {
+	if err := db.FoldStatistics(ctx, pool, projectID); err != nil {
+		return nil, err
+	}
+	if changed {
+		if err := db.Analyze(ctx, pool); err != nil {
+			return nil, err
+		}
+	}
+	names, err := documentNames(ctx, pool, projectID)
+	if err != nil {
+		return nil, err
+	}
+	stats, err := db.New().StatisticsGet(ctx, pool, projectID)
+	if err != nil {
+		return nil, fmt.Errorf("read the statistics: %w", err)
+	}
+	return &Loaded{ProjectID: projectID, Chunks: stats.N, names: names}, nil
+}
+
+func documentNames(ctx context.Context, pool *pgxpool.Pool, projectID uuid.UUID) (map[uuid.UUID]string, error) {
+	rows, err := db.New().DocumentExport(ctx, pool, projectID)
+	if err != nil {
+		return nil, fmt.Errorf("list the documents of the scratch project: %w", err)
+	}
+	names := make(map[uuid.UUID]string, len(rows))
+	for _, row := range rows {
+		names[row.ID] = row.OriginalFilename
+	}
+	return names, nil
+}

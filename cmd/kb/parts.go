@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+
+	"github.com/kb-search/kb/api/search"
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/db/postgres"
+	"github.com/kb-search/kb/embed"
+	"github.com/kb-search/kb/embed/models"
+	"github.com/kb-search/kb/embed/onnx"
+	"github.com/kb-search/kb/worker"
+)
+
+// parts are what a server, or an evaluation, stands on. They are closed in the reverse order of their opening.
+type parts struct {
+	pool     *pgxpool.Pool
+	bucket   *blob.Bucket
+	embedder embed.Embedder
+	space    db.EmbeddingSpace
+	closers  []func() error
+}
+
+// Close lets go of everything and reports all that went wrong.
+func (p *parts) Close() error {
+	var problems []error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		problems = append(problems, p.closers[i]())
+	}
+	return errors.Join(problems...)
+}
+
+// open brings up database, storage and model. What it opened is closed again when a later part fails.
+func open(ctx context.Context, config Config, progress io.Writer, logger *slog.Logger) (_ *parts, err error) {
+	p := &parts{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	if err := p.openStorage(config); err != nil {
+		return nil, err
+	}
+	if err := p.openDatabase(ctx, config, logger); err != nil {
+		return nil, err
+	}
+	if err := p.openModel(ctx, config, progress, logger); err != nil {
+		return nil, err
+	}
+	space := p.embedder.Space()
+	p.space, err = db.EnsureSpace(ctx, p.pool, db.EmbeddingSpaceInsertParams{
+		Model: space.Model, Precision: space.Precision, Sha256: space.SHA256, Dimensions: int32(space.Dimensions),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the embedding space: %w", err)
+	}
+	return p, nil
+}
+
+func (p *parts) openStorage(config Config) error {
+	for _, folder := range []string{"staging", "documents"} {
+		if err := os.MkdirAll(filepath.Join(config.DataDir, folder), 0o700); err != nil {
+			return fmt.Errorf("make the data folder (KB_DATA_DIR names another): %w", err)
+		}
+	}
+	bucket, err := fileblob.OpenBucket(config.DataDir, &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
+	if err != nil {
+		return fmt.Errorf("open the data folder: %w", err)
+	}
+	p.bucket = bucket
+	p.closers = append(p.closers, bucket.Close)
+	return nil
+}
+
+func (p *parts) openDatabase(ctx context.Context, config Config, logger *slog.Logger) error {
+	address := config.DatabaseURL.Reveal()
+	if address == "" {
+		server, err := postgres.Start(ctx, postgres.Options{
+			CacheDir: config.CacheDir, DataDir: filepath.Join(config.DataDir, "postgres"), Logger: logger,
+		})
+		if err != nil {
+			return err
+		}
+		p.closers = append(p.closers, func() error { return server.Stop(ctx) })
+		address = server.URL()
+		logger.InfoContext(ctx, "embedded database ready", slog.Bool("owner", server.Owner()))
+	}
+	pool, err := db.Open(ctx, address, config.DatabaseConns)
+	if err != nil {
+		return err
+	}
+	p.pool = pool
+	p.closers = append(p.closers, func() error { pool.Close(); return nil })
+	return db.Migrate(ctx, pool, logger)
+}
+
+func (p *parts) openModel(ctx context.Context, config Config, progress io.Writer, logger *slog.Logger) error {
+	model, err := embed.Lookup(config.Model)
+	if err != nil {
+		return fmt.Errorf("read KB_MODEL: %w", err)
+	}
+	dir, err := models.Pull(ctx, pullOptions(config, progress, logger), model, config.ModelPrecision)
+	if err != nil {
+		return err
+	}
+	embedder, err := onnx.Open(ctx, onnx.Options{
+		Library: config.OnnxRuntime, Model: model, Dir: dir, Precision: config.ModelPrecision,
+		Threads: config.EmbedThreads, Parallel: config.EmbedParallel,
+	})
+	if err != nil {
+		return err
+	}
+	p.closers = append(p.closers, embedder.Close)
+	p.embedder = embedder
+	if config.QueryCacheBytes > 0 {
+		p.embedder = embed.NewCache(embedder, config.QueryCacheBytes)
+	}
+	logger.InfoContext(ctx, "model ready", slog.String("model", model.Name), slog.String("precision", config.ModelPrecision), slog.Int("window", model.Window))
+	return nil
+}
+
+func (p *parts) ingester(config Config) (*worker.Ingester, error) {
+	return worker.NewIngester(p.embedder, p.space.ID, config.ChunkSize, config.ChunkOverlap)
+}
+
+func (p *parts) searcher(config Config, logger *slog.Logger) *search.Searcher {
+	settings := search.DefaultSettings()
+	settings.RowBudget = config.SearchRowBudget
+	return search.New(p.pool, p.embedder, p.space.ID, settings, logger)
+}
+
+func pullOptions(config Config, progress io.Writer, logger *slog.Logger) models.Options {
+	return models.Options{
+		CacheDir: config.CacheDir, LocalDir: config.ModelDir, HubEndpoint: config.HubEndpoint, HubToken: config.HubToken.Reveal(),
+		Offline: config.HubOffline, Progress: progress, Logger: logger,
+	}
+}

@@ -1,0 +1,52 @@
+// Package embed owns what the rest of kb knows about embedding models: the vector, the space it lives in, and the
+// description of a model. Implementations live below it: onnx runs models in the process, models fetches their files. It
+// knows no database and no HTTP server. Its invariant: two vectors are comparable exactly when their Space is equal.
+package embed
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrBlank is what Embed returns (wrapped, with the text's index) for a text in which the model sees no token: empty,
+// white space, or nothing but control and format characters.
+var ErrBlank = errors.New("text is blank: it holds no token")
+
+// Kind says what a text is to the model; some models put a different prefix before each.
+type Kind int
+
+const (
+	// Query is a text to search with.
+	Query Kind = iota
+	// Passage is a text to be found.
+	Passage
+)
+
+// Space names a set of comparable vectors: model, precision and weights.
+type Space struct {
+	// Model is the model's short name, such as "all-MiniLM-L6-v2".
+	Model string
+	// Precision is "int8" or "fp32".
+	Precision string
+	// SHA256 is the hex digest of the weights file.
+	SHA256 string
+	// Dimensions is the number of components of each vector.
+	Dimensions int
+}
+
+// Embedder turns texts into vectors. It is safe for concurrent use.
+type Embedder interface {
+	// Embed returns one vector of Euclidean length 1 for each text, in order. A text longer than the window is cut at
+	// its end. It stops early with ctx's error. A text without any token (blank) is an error, never a zero vector.
+	Embed(ctx context.Context, kind Kind, texts []string) ([][]float32, error)
+
+	// Space names the space of all vectors that this embedder makes.
+	Space() Space
+
+	// Window is the largest number of tokens that the model reads, special tokens included.
+	Window() int
+
+	// CountTokens returns how many tokens text takes, special tokens not included. It is additive over pieces of a
+	// text cut at white space.
+	CountTokens(text string) int
+}

@@ -1,0 +1,37 @@
+-- name: ChunkInsertMany :one
+-- Inserts all chunks of a document and appends its statistics: one delta row a document, so that no two writers meet.
+WITH given AS (
+    SELECT unnest(@ids::uuid[]) AS id, unnest(@seqs::int[]) AS seq, unnest(@pages::int[]) AS page,
+        unnest(@sections::text[]) AS section, unnest(@headings::text[]) AS heading, unnest(@contents::text[]) AS content,
+        unnest(@enriched_texts::text[]) AS enriched_text
+),
+inserted AS (
+    INSERT INTO chunks (project_id, document_id, id, seq, page, section, content, enriched_text)
+    SELECT @project_id, @document_id, g.id, g.seq, nullif(g.page, 0), g.section, g.content, g.enriched_text FROM given AS g
+),
+words AS (
+    INSERT INTO chunk_words (project_id, document_id, chunk_id, length, tsv)
+    SELECT @project_id, @document_id, v.id, passage_length(search_length(v.tsv), cardinality(@ids::uuid[])), v.tsv
+    FROM (
+        SELECT g.id, search_vector(p.text_config, g.heading, g.content) AS tsv
+        FROM given AS g
+        JOIN projects AS p ON p.id = @project_id
+        OFFSET 0
+    ) AS v
+    RETURNING tsv, length
+),
+frequency AS (
+    SELECT w.lexeme, count(*) AS df FROM words CROSS JOIN LATERAL unnest(tsvector_to_array(words.tsv)) AS w (lexeme) GROUP BY w.lexeme
+)
+INSERT INTO lexeme_deltas (project_id, store, n, total_length, lexemes, dfs)
+SELECT @project_id, 'document', count(*), coalesce(sum(words.length), 0),
+    coalesce((SELECT array_agg(f.lexeme ORDER BY f.lexeme) FROM frequency AS f), '{}'),
+    coalesce((SELECT array_agg(f.df ORDER BY f.lexeme) FROM frequency AS f), '{}')
+FROM words
+RETURNING n;
+
+-- name: ChunkListByDocument :many
+SELECT id, seq, page, section, content, enriched_text
+FROM chunks
+WHERE project_id = @project_id AND document_id = @document_id
+ORDER BY seq;

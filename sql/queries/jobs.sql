@@ -1,0 +1,106 @@
+-- name: JobInsert :one
+INSERT INTO jobs (project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path)
+VALUES (@project_id, @id, @filename, @title, @doc_type, @tags, @content_hash, @size, @staging_path)
+RETURNING *;
+
+-- name: JobGet :one
+SELECT * FROM jobs WHERE project_id = @project_id AND id = @id;
+
+-- name: JobGetInFlight :one
+-- The oldest queued or processing job of the same content.
+SELECT * FROM jobs
+WHERE project_id = @project_id AND content_hash = @content_hash AND status IN ('queued', 'processing')
+ORDER BY id
+LIMIT 1;
+
+-- name: JobList :many
+-- Newest first. The cursor is the last id of the page before.
+SELECT * FROM jobs
+WHERE project_id = @project_id
+    AND (sqlc.narg(status)::job_status IS NULL OR status = sqlc.narg(status)::job_status)
+    AND (sqlc.narg(before_id)::uuid IS NULL OR id < sqlc.narg(before_id)::uuid)
+ORDER BY id DESC
+LIMIT @max_results::int;
+
+-- name: JobCount :one
+SELECT count(*) FROM jobs
+WHERE project_id = @project_id
+    AND (sqlc.narg(status)::job_status IS NULL OR status = sqlc.narg(status)::job_status);
+
+-- name: JobCountOpen :one
+SELECT
+    count(*) FILTER (WHERE status = 'queued') AS queued,
+    count(*) FILTER (WHERE status = 'processing') AS processing
+FROM jobs
+WHERE project_id = @project_id AND status IN ('queued', 'processing');
+
+-- name: JobClaim :one
+-- Takes up the next job: the one that this River job held before it was interrupted, else the oldest queued job of the
+-- project that has waited longest for its turn. A project's jobs run one at a time, in order.
+-- @sqlc-vet-disable tenant-scope
+-- No project: the worker serves all projects; what it takes up names its project.
+WITH mine AS (
+    SELECT j.project_id, j.id FROM jobs AS j WHERE j.river_job_id = @river_job_id AND j.status = 'processing' LIMIT 1
+),
+turn AS (
+    SELECT p.id AS project_id
+    FROM projects AS p
+    WHERE NOT EXISTS (SELECT FROM mine)
+        AND EXISTS (SELECT FROM jobs AS j WHERE j.project_id = p.id AND j.status = 'queued')
+        AND NOT EXISTS (SELECT FROM jobs AS j WHERE j.project_id = p.id AND j.status = 'processing')
+    ORDER BY p.served_at NULLS FIRST, p.id
+    LIMIT 1
+    FOR UPDATE SKIP LOCKED
+),
+served AS (
+    UPDATE projects AS p SET served_at = clock_timestamp() FROM turn WHERE p.id = turn.project_id
+),
+next AS (
+    SELECT mine.project_id, mine.id FROM mine
+    UNION ALL
+    (SELECT j.project_id, j.id
+    FROM jobs AS j
+    JOIN turn ON turn.project_id = j.project_id
+    WHERE j.status = 'queued'
+    ORDER BY j.id
+    LIMIT 1)
+)
+UPDATE jobs AS j
+SET status = 'processing', river_job_id = @river_job_id, attempts = j.attempts + 1,
+    started_at = coalesce(j.started_at, clock_timestamp()), heartbeat_at = clock_timestamp(), phase = 'parse', done = 0, total = 0
+FROM next
+WHERE j.project_id = next.project_id AND j.id = next.id
+RETURNING j.*;
+
+-- name: JobProgress :exec
+UPDATE jobs SET phase = @phase::text, done = @done, total = @total, heartbeat_at = clock_timestamp()
+WHERE project_id = @project_id AND id = @id AND status = 'processing';
+
+-- name: JobHeartbeat :exec
+UPDATE jobs SET heartbeat_at = clock_timestamp() WHERE project_id = @project_id AND id = @id AND status = 'processing';
+
+-- name: JobRescue :execrows
+-- Gives the jobs of dead processes back: a processing job without a sign of life makes its River job available again,
+-- which then takes the same job up.
+-- @sqlc-vet-disable tenant-scope
+-- No project: the worker serves all projects; nothing of a job is read.
+UPDATE river_job AS r
+SET state = 'available', scheduled_at = now()
+FROM jobs AS j
+WHERE j.status = 'processing'
+    AND j.river_job_id = r.id
+    AND r.state = 'running'
+    AND j.heartbeat_at < clock_timestamp() - make_interval(secs => @silent_seconds::float8);
+
+-- name: JobFinish :one
+-- Ends a processing job. It gives no row when the job is not processing any more.
+UPDATE jobs
+SET status = @status, error_code = sqlc.narg(error_code), error = sqlc.narg(error), document_id = sqlc.narg(document_id),
+    chunk_count = sqlc.narg(chunk_count), timings = @timings, phase = NULL, completed_at = clock_timestamp()
+WHERE project_id = @project_id AND id = @id AND status = 'processing'
+RETURNING *;
+
+-- name: JobAnyQueued :one
+-- @sqlc-vet-disable tenant-scope
+-- No project: the worker serves all projects; nothing of a job is read.
+SELECT EXISTS (SELECT FROM jobs WHERE status = 'queued');

@@ -1,0 +1,6 @@
+-- What sqlc needs to know of River's schema, which River's own migrations make (migration 2). Nothing runs this file.
+CREATE TABLE river_job (
+    id           bigint PRIMARY KEY,
+    state        text NOT NULL,
+    scheduled_at timestamptz NOT NULL
+);

@@ -1,0 +1,248 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/worker/job"
+	"github.com/kb-search/kb/worker/parse"
+)
+
+// Error codes of failed jobs besides those of package parse.
+const (
+	codeInterrupted = "interrupted"
+	codeLost        = "upload_lost"
+	codeInternal    = "internal"
+)
+
+type ingestWorker struct {
+	river.WorkerDefaults[job.IngestArgs]
+	conn     db.Conn
+	bucket   *blob.Bucket
+	ingester *Ingester
+	logger   *slog.Logger
+}
+
+// Work takes up the next kb job and brings it to an end. An error means that another try can help.
+func (w *ingestWorker) Work(ctx context.Context, turn *river.Job[job.IngestArgs]) error {
+	claimed, err := db.New().JobClaim(ctx, w.conn, &turn.ID)
+	if db.Kind(err) == db.KindNotFound {
+		return w.wait(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("take up a job: %w", err)
+	}
+	stop := w.beat(ctx, claimed)
+	defer stop()
+	return w.run(ctx, claimed)
+}
+
+// wait ends the turn, or puts it off while jobs are queued behind others of their project.
+func (w *ingestWorker) wait(ctx context.Context) error {
+	queued, err := db.New().JobAnyQueued(ctx, w.conn)
+	if err != nil {
+		return fmt.Errorf("look for queued jobs: %w", err)
+	}
+	if queued {
+		return river.JobSnooze(time.Second)
+	}
+	return nil
+}
+
+func (w *ingestWorker) run(ctx context.Context, claimed db.Job) error {
+	log := w.logger.With(slog.String("project_id", claimed.ProjectID.String()), slog.String("job_id", claimed.ID.String()))
+	if claimed.Attempts > job.MaxAttempts {
+		message := fmt.Sprintf("The server was interrupted %d times while it worked on this file; it is not tried again.", job.MaxAttempts)
+		return w.fail(ctx, log, claimed, codeInterrupted, message)
+	}
+	finish, err := w.ingest(ctx, claimed)
+	switch {
+	case err == nil:
+		return w.clean(ctx, log, claimed, finish)
+	case ctx.Err() != nil:
+		return err
+	case gcerrors.Code(err) == gcerrors.NotFound:
+		return w.fail(ctx, log, claimed, codeLost, "The uploaded file is gone from the staging area; upload it again.")
+	}
+	var parseErr *parse.Error
+	if errors.As(err, &parseErr) {
+		return w.fail(ctx, log, claimed, parseErr.Code, parseErr.Message)
+	}
+	if claimed.Attempts < job.MaxAttempts {
+		log.WarnContext(ctx, "ingestion put off", slog.Any("error", err), slog.Int("attempt", int(claimed.Attempts)))
+		return err
+	}
+	log.ErrorContext(ctx, "ingestion failed", slog.Any("error", err))
+	return w.fail(ctx, log, claimed, codeInternal, "An error of the server's own; the operator finds it in the log under this job's id.")
+}
+
+// ingest brings the job to done or skipped and gives its last state.
+func (w *ingestWorker) ingest(ctx context.Context, claimed db.Job) (db.Job, error) {
+	existing, err := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
+	switch {
+	case err == nil:
+		return w.skip(ctx, w.conn, claimed, existing.ID)
+	case db.Kind(err) != db.KindNotFound:
+		return db.Job{}, fmt.Errorf("look for the same content: %w", err)
+	}
+	data, err := w.bucket.ReadAll(ctx, claimed.StagingPath)
+	if err != nil {
+		return db.Job{}, fmt.Errorf("read the upload: %w", err)
+	}
+	source := Source{
+		ProjectID: claimed.ProjectID, Filename: claimed.Filename, Title: claimed.Title, DocType: claimed.DocType,
+		Tags: claimed.Tags, ContentHash: claimed.ContentHash, Data: data,
+		StoredPath: job.StoredPath(claimed.ProjectID, claimed.ContentHash, claimed.Filename),
+	}
+	prepared, err := w.ingester.Prepare(ctx, source, w.progress(ctx, claimed))
+	if err != nil {
+		return db.Job{}, err
+	}
+	if err := w.bucket.Copy(ctx, source.StoredPath, claimed.StagingPath, nil); err != nil {
+		return db.Job{}, fmt.Errorf("keep the original: %w", err)
+	}
+	return w.store(ctx, claimed, prepared)
+}
+
+// store commits document and job together. Losing the race for the same content makes the job a skipped one.
+func (w *ingestWorker) store(ctx context.Context, claimed db.Job, prepared Prepared) (db.Job, error) {
+	started := time.Now()
+	var finished db.Job
+	err := db.InTx(ctx, w.conn, func(tx pgx.Tx) error {
+		document, err := w.ingester.Store(ctx, tx, prepared)
+		if err != nil {
+			return err
+		}
+		prepared.Timings[PhaseStore] = time.Since(started)
+		finished, err = db.New().JobFinish(ctx, tx, db.JobFinishParams{
+			ProjectID: claimed.ProjectID, ID: claimed.ID, Status: db.JobStatusDone, DocumentID: &document.ID,
+			ChunkCount: &document.ChunkCount, Timings: timingsJSON(prepared.Timings),
+		})
+		if err != nil {
+			return fmt.Errorf("end the job: %w", err)
+		}
+		return nil
+	})
+	if db.Kind(err) == db.KindConflict {
+		existing, getErr := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
+		if getErr != nil {
+			return db.Job{}, fmt.Errorf("look for the same content: %w", getErr)
+		}
+		return w.skip(ctx, w.conn, claimed, existing.ID)
+	}
+	return finished, err
+}
+
+func (w *ingestWorker) skip(ctx context.Context, conn db.Conn, claimed db.Job, documentID uuid.UUID) (db.Job, error) {
+	finished, err := db.New().JobFinish(ctx, conn, db.JobFinishParams{
+		ProjectID: claimed.ProjectID, ID: claimed.ID, Status: db.JobStatusSkipped, DocumentID: &documentID, Timings: []byte("{}"),
+	})
+	if err != nil {
+		return db.Job{}, fmt.Errorf("skip the job: %w", err)
+	}
+	return finished, nil
+}
+
+func (w *ingestWorker) fail(ctx context.Context, log *slog.Logger, claimed db.Job, code, message string) error {
+	finished, err := db.New().JobFinish(ctx, w.conn, db.JobFinishParams{
+		ProjectID: claimed.ProjectID, ID: claimed.ID, Status: db.JobStatusFailed, ErrorCode: &code, Error: &message, Timings: []byte("{}"),
+	})
+	if err != nil {
+		return fmt.Errorf("fail the job: %w", err)
+	}
+	w.dropOriginal(ctx, log, claimed)
+	return w.clean(ctx, log, claimed, finished)
+}
+
+// dropOriginal takes back the original that a failed job has kept before it could store its document.
+func (w *ingestWorker) dropOriginal(ctx context.Context, log *slog.Logger, claimed db.Job) {
+	_, err := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
+	if err == nil {
+		return // Another job has stored the same content meanwhile: the original is its document's.
+	}
+	if db.Kind(err) == db.KindNotFound {
+		err = w.bucket.Delete(ctx, job.StoredPath(claimed.ProjectID, claimed.ContentHash, claimed.Filename))
+	}
+	if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		log.WarnContext(ctx, "original left behind", slog.Any("error", err))
+	}
+}
+
+// clean does what may be done late: the staged file goes, the statistics take the new words in. Neither can undo the job.
+func (w *ingestWorker) clean(ctx context.Context, log *slog.Logger, claimed, finished db.Job) error {
+	ctx = context.WithoutCancel(ctx)
+	if err := w.bucket.Delete(ctx, claimed.StagingPath); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		log.WarnContext(ctx, "staged file left behind", slog.Any("error", err))
+	}
+	if err := db.FoldStatistics(ctx, w.conn, claimed.ProjectID); err != nil {
+		log.WarnContext(ctx, "statistics left for later", slog.Any("error", err))
+	}
+	attributes := []any{slog.String("status", string(finished.Status)), slog.Int64("size", claimed.Size)}
+	if finished.ChunkCount != nil {
+		attributes = append(attributes, slog.Int("chunks", int(*finished.ChunkCount)))
+	}
+	if finished.ErrorCode != nil {
+		attributes = append(attributes, slog.String("code", *finished.ErrorCode))
+	}
+	log.InfoContext(ctx, "job ended", attributes...)
+	return nil
+}
+
+// progress writes what a job is at into its row. A write that fails costs a caller's view of the progress, no more.
+func (w *ingestWorker) progress(ctx context.Context, claimed db.Job) func(phase string, done, total int) {
+	return func(phase string, done, total int) {
+		_ = db.New().JobProgress(ctx, w.conn, db.JobProgressParams{
+			ProjectID: claimed.ProjectID, ID: claimed.ID, Phase: phase, Done: int32(done), Total: int32(total),
+		})
+	}
+}
+
+// beat says every few seconds that this process works on the job. The function that it gives ends that.
+func (w *ingestWorker) beat(ctx context.Context, claimed db.Job) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var done atomic.Bool
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(heartbeat)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				_ = db.New().JobHeartbeat(ctx, w.conn, db.JobHeartbeatParams{ProjectID: claimed.ProjectID, ID: claimed.ID})
+			}
+		}
+	}()
+	return func() {
+		if done.CompareAndSwap(false, true) {
+			cancel()
+			<-ended
+		}
+	}
+}
+
+func timingsJSON(timings map[string]time.Duration) json.RawMessage {
+	milliseconds := make(map[string]float64, len(timings))
+	for phase, duration := range timings {
+		milliseconds[phase] = float64(duration.Microseconds()) / 1000
+	}
+	encoded, err := json.Marshal(milliseconds)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return encoded
+}

@@ -1,0 +1,394 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/embed/embedtest"
+	"github.com/kb-search/kb/worker/job"
+)
+
+// long gives a text of several chunks that differs by name.
+func long(name string) string {
+	var b strings.Builder
+	for i := range 120 {
+		fmt.Fprintf(&b, "Line %d of the %s log tells of valve %d and pump %d.\n", i, name, i*7, i*3)
+	}
+	return b.String()
+}
+
+// failing gives an embedder that fails the first n times that it sees a word.
+func failing(word string, n int64) *embedtest.Embedder {
+	var seen atomic.Int64
+	return &embedtest.Embedder{Fail: func(text string) error {
+		if strings.Contains(text, word) && seen.Add(1) <= n {
+			return errors.New("the model is away")
+		}
+		return nil
+	}}
+}
+
+func TestIngest(t *testing.T) {
+	t.Parallel()
+
+	t.Run("DoneIsWholeAndRunningTwiceChangesNothing", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
+		b.start(t)
+		row = b.wait(t, row)
+		b.wantWhole(t, row)
+		if *row.ChunkCount < 2 || row.Attempts != 1 || row.StartedAt == nil || row.Phase != nil || string(row.Timings) == "{}" {
+			t.Errorf("got %+v", row)
+		}
+		document, err := db.New().DocumentGet(t.Context(), b.pool, db.DocumentGetParams{ProjectID: row.ProjectID, ID: *row.DocumentID})
+		must(t, err)
+		if document.UpdatedAt != nil || document.Title != "pump" || !slices.Equal(b.files(t, "documents/"), []string{document.StoredPath}) {
+			t.Errorf("got %+v, originals %v", document, b.files(t, "documents/"))
+		}
+		eventually(t, "the statistics are folded", func() bool { return b.count(t, "SELECT count(*) FROM lexeme_deltas") == 0 })
+
+		for range 3 {
+			_, err = b.client.Insert(t.Context(), job.IngestArgs{}, nil)
+			must(t, err)
+		}
+		second := b.wait(t, b.enqueue(t, db.DefaultProjectID, "copy.txt", long("pump")))
+		if second.Status != db.JobStatusSkipped || *second.DocumentID != *row.DocumentID || len(b.files(t, "staging/")) > 0 {
+			t.Errorf("the same content again: %+v", second)
+		}
+		b.wantWhole(t, row)
+		if again := b.get(t, row); again.Attempts != 1 || !again.CompletedAt.Equal(*row.CompletedAt) {
+			t.Errorf("the done job has changed: %+v", again)
+		}
+	})
+
+	t.Run("FailingTwiceThenDoneAtTheThirdAttempt", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, failing("pump", 2))
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
+		b.start(t)
+		row = b.wait(t, row)
+		b.wantWhole(t, row)
+		if row.Attempts != 3 {
+			t.Errorf("%d attempts", row.Attempts)
+		}
+	})
+
+	t.Run("FailingThreeTimesLeavesNothingAndTheNextJobRuns", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, failing("pump", 1000))
+		row, next := b.enqueue(t, db.DefaultProjectID, "pump.txt", "The pump is loud."), b.enqueue(t, db.DefaultProjectID, "valve.txt", "The valve is tight.")
+		b.start(t)
+		row, next = b.wait(t, row), b.wait(t, next)
+		if row.Status != db.JobStatusFailed || deref(row.ErrorCode) != "internal" || row.Attempts != 3 || strings.Contains(*row.Error, "model is away") {
+			t.Errorf("got %+v", row)
+		}
+		b.wantWhole(t, next)
+		if left := b.files(t, ""); len(left) != 1 {
+			t.Errorf("files: %v, want the second document's original alone", left)
+		}
+	})
+
+	t.Run("StoringFailsForGood", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		_, err := b.pool.Exec(t.Context(), "ALTER TABLE tags ADD CONSTRAINT refuse CHECK (name <> 'kind:test')")
+		must(t, err)
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
+		b.start(t)
+		if row = b.wait(t, row); row.Status != db.JobStatusFailed {
+			t.Errorf("got %+v", row)
+		}
+		b.wantNothing(t)
+	})
+
+	for name, test := range map[string]struct{ filename, content, code string }{
+		"BinaryFails":            {"scan.txt", "%PDF-1.7\n", "binary"},
+		"BlankFails":             {"blank.txt", " \u00a0\u200b\n", "empty"},
+		"NoTokenFails":           {"´.txt", "\u0301\u0301", "empty"},
+		"UnsupportedFails":       {"movie.mp4", "frames", "unsupported_type"},
+		"FilesFailOnceForAll":    {"archive.json", "PK\x03\x04 rest", "binary"},
+		"EmptyFileAtTheLastGate": {"empty.txt", "", "empty"},
+	} {
+		t.Run("AtTheFirstAttempt"+name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, blind{fake()})
+			row := b.enqueue(t, db.DefaultProjectID, test.filename, test.content)
+			next := b.enqueue(t, db.DefaultProjectID, "good.txt", "A good text.")
+			b.start(t)
+			row, next = b.wait(t, row), b.wait(t, next)
+			if row.Status != db.JobStatusFailed || deref(row.ErrorCode) != test.code || row.Attempts != 1 || deref(row.Error) == "" || row.DocumentID != nil {
+				t.Errorf("got %+v, code %s, want %s", row, deref(row.ErrorCode), test.code)
+			}
+			b.wantWhole(t, next)
+			if staged := b.files(t, "staging/"); len(staged) > 0 {
+				t.Errorf("staged: %v", staged)
+			}
+		})
+	}
+
+	t.Run("AtTheFirstAttemptLostUploadFails", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", "The pump is loud.")
+		must(t, b.bucket.Delete(t.Context(), row.StagingPath))
+		b.start(t)
+		if row = b.wait(t, row); row.Status != db.JobStatusFailed || deref(row.ErrorCode) != "upload_lost" || row.Attempts != 1 {
+			t.Errorf("got %+v", row)
+		}
+		b.wantNothing(t)
+	})
+}
+
+// blind is a model that, like the real ones, sees no token in lone accents.
+type blind struct{ *embedtest.Embedder }
+
+func (b blind) CountTokens(text string) int {
+	if strings.Trim(text, "´\u0301\n ") == "" {
+		return 0
+	}
+	return b.Embedder.CountTokens(text)
+}
+
+func TestOrder(t *testing.T) {
+	t.Parallel()
+
+	t.Run("FirstInFirstOut", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, failing("text 2", 1)) // a retried job keeps its place
+		var rows []db.Job
+		var want []string
+		for i := range 6 {
+			rows = append(rows, b.enqueue(t, db.DefaultProjectID, fmt.Sprintf("%d.txt", i), fmt.Sprintf("This is text %d.", i)))
+			want = append(want, fmt.Sprintf("%d.txt", i))
+		}
+		b.start(t)
+		for i := range rows {
+			rows[i] = b.wait(t, rows[i])
+			b.wantWhole(t, rows[i])
+		}
+		if got := order(rows...); !slices.Equal(got, want) {
+			t.Errorf("got %v", got)
+		}
+	})
+
+	t.Run("ProjectsTakeTurns", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		many, one := b.project(t, "many"), b.project(t, "one")
+		var rows []db.Job
+		for i := range 5 {
+			rows = append(rows, b.enqueue(t, many, fmt.Sprintf("a%d.txt", i), fmt.Sprintf("This is text %d.", i)))
+		}
+		rows = append(rows, b.enqueue(t, one, "b.txt", "This is text 1."))
+		b.start(t)
+		for i := range rows {
+			rows[i] = b.wait(t, rows[i])
+			if rows[i].Status != db.JobStatusDone {
+				t.Errorf("got %+v", rows[i])
+			}
+		}
+		if got, want := order(rows...), []string{"a0.txt", "b.txt", "a1.txt", "a2.txt", "a3.txt", "a4.txt"}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		if n := b.count(t, "SELECT count(*) FROM documents WHERE stored_path LIKE 'documents/' || project_id || '/%'"); n != 6 {
+			t.Errorf("%d originals lie in the folder of their project, want 6", n)
+		}
+	})
+
+	t.Run("TwoProcessesShareTheWorkAndTakeNothingTwice", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		var rows []db.Job
+		for p := range 4 {
+			project := b.project(t, fmt.Sprintf("p%d", p))
+			for i := range 6 {
+				rows = append(rows, b.enqueue(t, project, fmt.Sprintf("%d-%d.txt", p, i), fmt.Sprintf("This is text %d of %d.", i, p)))
+			}
+		}
+		b.start(t)
+		b.start(t)
+		for _, row := range rows {
+			if row = b.wait(t, row); row.Status != db.JobStatusDone || row.Attempts != 1 {
+				t.Errorf("%s: %s after %d attempts: %s", row.Filename, row.Status, row.Attempts, deref(row.Error))
+			}
+		}
+	})
+}
+
+func TestCrash(t *testing.T) {
+	t.Parallel()
+
+	// died makes a job look as a process leaves it that died silently at its nth attempt.
+	died := func(t *testing.T, b *bundle, row db.Job, attempt int) {
+		t.Helper()
+		id := b.riverJob(t, rivertype.JobStateRunning)
+		_, err := b.pool.Exec(t.Context(), `UPDATE jobs SET status = 'processing', river_job_id = $2, attempts = $3, phase = 'embed',
+			started_at = now() - interval '10 minutes', heartbeat_at = now() - interval '5 minutes' WHERE id = $1`, row.ID, id, attempt)
+		must(t, err)
+	}
+
+	t.Run("TheJobIsGivenBackAndDoneOnce", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
+		died(t, b, row, 1)
+		next := b.enqueue(t, db.DefaultProjectID, "valve.txt", long("valve"))
+		b.start(t)
+		row, next = b.wait(t, row), b.wait(t, next)
+		b.wantWhole(t, row)
+		b.wantWhole(t, next)
+		if row.Attempts != 2 || next.Attempts != 1 || row.CompletedAt.After(*next.CompletedAt) {
+			t.Errorf("attempts %d and %d, ended %v and %v", row.Attempts, next.Attempts, row.CompletedAt, next.CompletedAt)
+		}
+	})
+
+	t.Run("ALivingProcessKeepsItsJob", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
+		died(t, b, row, 1)
+		_, err := b.pool.Exec(t.Context(), "UPDATE jobs SET heartbeat_at = now() - interval '10 seconds'")
+		must(t, err)
+		rescued, err := db.New().JobRescue(t.Context(), b.pool, 30)
+		must(t, err)
+		if row = b.get(t, row); rescued != 0 || row.Status != db.JobStatusProcessing {
+			t.Errorf("%d rescued, %+v", rescued, row)
+		}
+	})
+
+	t.Run("AFileThatKillsThreeTimesHasFailed", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
+		died(t, b, row, job.MaxAttempts)
+		b.start(t)
+		if row = b.wait(t, row); row.Status != db.JobStatusFailed || deref(row.ErrorCode) != "interrupted" {
+			t.Errorf("got %+v", row)
+		}
+		b.wantNothing(t)
+		if staged := b.files(t, "staging/"); len(staged) > 0 {
+			t.Errorf("staged: %v", staged)
+		}
+	})
+
+	t.Run("UpkeepRunsAgainAndAgain", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		b.start(t)
+		done := func() int {
+			return b.count(t, "SELECT count(*) FROM river_job WHERE kind = 'statistics' AND state = 'completed'")
+		}
+		eventually(t, "the first upkeep", func() bool { return done() == 1 })
+		_, err := b.client.Insert(t.Context(), job.StatisticsArgs{}, nil)
+		must(t, err)
+		eventually(t, "the second upkeep", func() bool { return done() == 2 })
+	})
+
+	t.Run("AConnectionLostWhileStoringLeavesNoHalfDocument", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		lock, err := b.pool.Begin(t.Context())
+		must(t, err)
+		defer func() { _ = lock.Rollback(context.Background()) }()
+		_, err = lock.Exec(t.Context(), "LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
+		must(t, err)
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
+		b.start(t)
+		waiting := "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%INSERT INTO tags%' AND pid <> pg_backend_pid()"
+		eventually(t, "the store waits for the lock", func() bool { return b.count(t, "SELECT count(*) "+waiting) == 1 })
+		if n := b.count(t, "SELECT count(pg_terminate_backend(pid)) "+waiting); n != 1 {
+			t.Fatalf("%d connections ended", n)
+		}
+		must(t, lock.Rollback(t.Context()))
+		row = b.wait(t, row)
+		b.wantWhole(t, row)
+		if row.Attempts != 2 {
+			t.Errorf("%d attempts", row.Attempts)
+		}
+	})
+
+	t.Run("AShutdownInTheMiddleIsTakenUpAgain", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, &embedtest.Embedder{Block: make(chan struct{})}) // holds its job for ever
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
+		first := b.start(t)
+		eventually(t, "the job embeds", func() bool { phase := b.get(t, row).Phase; return phase != nil && *phase == "embed" })
+		started := time.Now()
+		must(t, first.Stop(t.Context()))
+		if took := time.Since(started); took > 15*time.Second {
+			t.Errorf("stopping took %s", took)
+		}
+		if row = b.get(t, row); row.Status != db.JobStatusProcessing {
+			t.Errorf("got %+v", row)
+		}
+		b.wantNothing(t)
+
+		second := setup(t, fake())
+		second.pool, second.bucket = b.pool, b.bucket
+		second.start(t)
+		row = b.wait(t, row)
+		b.wantWhole(t, row)
+		if row.Attempts != 2 {
+			t.Errorf("%d attempts", row.Attempts)
+		}
+	})
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+
+	setupPrepared := func(t *testing.T) (*bundle, func(ctx context.Context) error) {
+		t.Helper()
+		b := setup(t, fake())
+		prepared, err := b.ingester.Prepare(t.Context(), source("pump.txt", long("pump")), func(string, int, int) {})
+		must(t, err)
+		return b, func(ctx context.Context) error {
+			return db.InTx(ctx, b.pool, func(tx pgx.Tx) error {
+				_, err := b.ingester.Store(ctx, tx, prepared)
+				return err
+			})
+		}
+	}
+
+	t.Run("AFailureInTheMiddleLeavesNothing", func(t *testing.T) {
+		t.Parallel()
+		b, store := setupPrepared(t)
+		_, err := b.pool.Exec(t.Context(), "ALTER TABLE tags ADD CONSTRAINT refuse CHECK (name <> 'kind:test')")
+		must(t, err)
+		if err := store(t.Context()); err == nil || !strings.Contains(err.Error(), "insert tags") {
+			t.Errorf("got %v", err)
+		}
+		b.wantNothing(t)
+	})
+
+	t.Run("ACancellationInTheMiddleLeavesNothing", func(t *testing.T) {
+		t.Parallel()
+		b, store := setupPrepared(t)
+		lock, err := b.pool.Begin(t.Context())
+		must(t, err)
+		_, err = lock.Exec(t.Context(), "LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
+		must(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if err := store(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		must(t, lock.Rollback(t.Context()))
+		b.wantNothing(t)
+		must(t, store(t.Context()))
+		if err := store(t.Context()); db.Kind(err) != db.KindConflict {
+			t.Errorf("a second time: %v", err)
+		}
+	})
+}

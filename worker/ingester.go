@@ -1,0 +1,212 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/embed"
+	"github.com/kb-search/kb/worker/chunk"
+	"github.com/kb-search/kb/worker/parse"
+)
+
+// embedBatch is how many chunks are embedded between two signs of progress.
+const embedBatch = 16
+
+// Phases of an ingestion, as a job shows them.
+const (
+	PhaseParse = "parse"
+	PhaseEmbed = "embed"
+	PhaseStore = "store"
+)
+
+// Source is a file to be ingested.
+type Source struct {
+	ProjectID uuid.UUID
+	// Filename is the original name; its extension says how to read the file.
+	Filename string
+	// Title is the caller's; empty takes the content's own, else the file's name.
+	Title       string
+	DocType     string
+	Tags        json.RawMessage
+	ContentHash []byte
+	StoredPath  string
+	Data        []byte
+}
+
+// Prepared is a document that is ready to be stored: parsed, cut and embedded.
+type Prepared struct {
+	Document db.DocumentInsertParams
+	Chunks   db.ChunkInsertManyParams
+	Vectors  db.EmbeddingInsertManyParams
+	// Timings holds how long each phase took.
+	Timings map[string]time.Duration
+}
+
+// Ingester turns files into documents: parse, chunk, enrich, embed, store. The worker and kb eval share it.
+type Ingester struct {
+	embedder embed.Embedder
+	space    int32
+	options  chunk.Options
+}
+
+// specialTokens are the two that a model puts around a text.
+const specialTokens = 2
+
+// NewIngester prepares an ingester for the embedding space of embedder. overlap is in tokens; size is in tokens too, and
+// 0 takes what the model's window holds.
+func NewIngester(embedder embed.Embedder, space int32, size, overlap int) (*Ingester, error) {
+	window := embedder.Window() - specialTokens
+	if size == 0 {
+		size = window
+	}
+	if size > window {
+		return nil, fmt.Errorf("a chunk size of %d tokens is more than the model %s reads: at most %d", size, embedder.Space().Model, window)
+	}
+	options := chunk.Options{Size: size, Overlap: overlap, Count: embedder.CountTokens}
+	if err := options.Validate(); err != nil {
+		return nil, fmt.Errorf("read the chunk options: %w", err)
+	}
+	return &Ingester{embedder: embedder, space: space, options: options}, nil
+}
+
+// Prepare parses, cuts and embeds a file. progress is called with the phase and how many of how many chunks are done. A
+// file that can't be read gives a *parse.Error.
+func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(phase string, done, total int)) (Prepared, error) {
+	started := time.Now()
+	progress(PhaseParse, 0, 0)
+	doc, err := parse.Parse(parse.Input{Name: source.Filename, Type: source.DocType, Data: source.Data})
+	if err != nil {
+		return Prepared{}, fmt.Errorf("parse %s: %w", source.Filename, err)
+	}
+	title := cleanTitle(source.Title)
+	if title == "" {
+		title = cleanTitle(doc.Title)
+	}
+	if title == "" {
+		title = strings.TrimSuffix(filepath.Base(source.Filename), filepath.Ext(source.Filename))
+	}
+	chunks := chunk.Split(doc, title, in.options)
+	if len(chunks) == 0 {
+		return Prepared{}, &parse.Error{Code: "empty", Message: "the file holds nothing that the model sees, such as lone accents"}
+	}
+	parsed := time.Now()
+
+	prepared := in.rows(source, doc, title, chunks)
+	for start := 0; start < len(chunks); start += embedBatch {
+		progress(PhaseEmbed, start, len(chunks))
+		end := min(start+embedBatch, len(chunks))
+		if err := in.embed(ctx, chunks[start:end], &prepared, start); err != nil {
+			return Prepared{}, err
+		}
+	}
+	progress(PhaseEmbed, len(chunks), len(chunks))
+	prepared.Timings = map[string]time.Duration{PhaseParse: parsed.Sub(started), PhaseEmbed: time.Since(parsed)}
+	return prepared, nil
+}
+
+// embed adds the vectors of some chunks. A chunk in which the model sees nothing gets none; it is found by its words.
+func (in *Ingester) embed(ctx context.Context, chunks []chunk.Chunk, prepared *Prepared, offset int) error {
+	var texts []string
+	var ids []uuid.UUID
+	for i, c := range chunks {
+		if in.embedder.CountTokens(c.EnrichedText) > 0 {
+			texts = append(texts, c.EnrichedText)
+			ids = append(ids, prepared.Chunks.Ids[offset+i])
+		}
+	}
+	vectors, err := in.embedder.Embed(ctx, embed.Passage, texts)
+	if err != nil {
+		return fmt.Errorf("embed %d chunks: %w", len(texts), err)
+	}
+	for i, vector := range vectors {
+		prepared.Vectors.ChunkIds = append(prepared.Vectors.ChunkIds, ids[i])
+		prepared.Vectors.Vectors = append(prepared.Vectors.Vectors, vectorText(vector))
+	}
+	return nil
+}
+
+func (in *Ingester) rows(source Source, doc parse.Document, title string, chunks []chunk.Chunk) Prepared {
+	documentID := db.NewID()
+	metadata, err := json.Marshal(doc.Metadata)
+	if err != nil || len(doc.Metadata) == 0 {
+		metadata = []byte("{}")
+	}
+	prepared := Prepared{
+		Document: db.DocumentInsertParams{
+			ProjectID: source.ProjectID, ID: documentID, Title: title, DocType: doc.Type, Tags: source.Tags, Metadata: metadata,
+			ContentHash: source.ContentHash, OriginalFilename: source.Filename, StoredPath: source.StoredPath,
+			Size: int64(len(source.Data)), ChunkCount: int32(len(chunks)),
+		},
+		Chunks:  db.ChunkInsertManyParams{ProjectID: source.ProjectID, DocumentID: documentID},
+		Vectors: db.EmbeddingInsertManyParams{ProjectID: source.ProjectID, DocumentID: documentID, SpaceID: in.space},
+	}
+	rows := &prepared.Chunks
+	for _, c := range chunks {
+		rows.Ids = append(rows.Ids, db.NewID())
+		rows.Seqs = append(rows.Seqs, int32(c.Seq))
+		rows.Pages = append(rows.Pages, int32(c.Page))
+		rows.Sections = append(rows.Sections, c.Section)
+		rows.Headings = append(rows.Headings, chunk.Heading(title, c.Section))
+		rows.Contents = append(rows.Contents, c.Text)
+		rows.EnrichedTexts = append(rows.EnrichedTexts, c.EnrichedText)
+	}
+	return prepared
+}
+
+// Store inserts a prepared document with all that belongs to it. It belongs into a transaction.
+func (in *Ingester) Store(ctx context.Context, tx pgx.Tx, prepared Prepared) (db.Document, error) {
+	queries := db.New()
+	document, err := queries.DocumentInsert(ctx, tx, prepared.Document)
+	if err != nil {
+		return db.Document{}, fmt.Errorf("insert document: %w", err)
+	}
+	if _, err := queries.ChunkInsertMany(ctx, tx, prepared.Chunks); err != nil {
+		return db.Document{}, fmt.Errorf("insert %d chunks: %w", len(prepared.Chunks.Ids), err)
+	}
+	if err := queries.EmbeddingInsertMany(ctx, tx, prepared.Vectors); err != nil {
+		return db.Document{}, fmt.Errorf("insert %d vectors: %w", len(prepared.Vectors.ChunkIds), err)
+	}
+	names, err := db.TagNames(prepared.Document.Tags)
+	if err != nil {
+		return db.Document{}, err
+	}
+	if len(names) > 0 {
+		err := queries.TagInsertMany(ctx, tx, db.TagInsertManyParams{ProjectID: document.ProjectID, Names: names})
+		if err != nil {
+			return db.Document{}, fmt.Errorf("insert tags: %w", err)
+		}
+	}
+	return document, nil
+}
+
+// cleanTitle makes one line of a title.
+func cleanTitle(title string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if r == 0 || r == '\uFEFF' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(title, "\uFFFD"))), " ")
+}
+
+// vectorText spells a vector as pgvector reads it.
+func vectorText(vector []float32) string {
+	buf := make([]byte, 0, len(vector)*12)
+	buf = append(buf, '[')
+	for i, value := range vector {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = strconv.AppendFloat(buf, float64(value), 'g', 7, 32)
+	}
+	return string(append(buf, ']'))
+}

@@ -1,0 +1,114 @@
+package worker_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/embed/embedtest"
+	"github.com/kb-search/kb/worker"
+	"github.com/kb-search/kb/worker/parse"
+)
+
+func source(filename, content string) worker.Source {
+	hash := sha256.Sum256([]byte(content))
+	return worker.Source{
+		ProjectID: db.DefaultProjectID, Filename: filename, Tags: []byte(`{"kind":"test"}`), ContentHash: hash[:],
+		StoredPath: "documents/x", Data: []byte(content),
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	embedder := embedtest.New()
+	ingester, err := worker.NewIngester(embedder, 1, 0, 0)
+	must(t, err)
+
+	t.Run("TitleComesFromTheCallerThenTheContentThenTheFileName", func(t *testing.T) {
+		t.Parallel()
+		for _, test := range []struct{ given, content, want string }{
+			{" The\x00 pump \n book ", "# Pumps\n\nText.", "The pump book"},
+			{"", "# Pumps\n\nText.", "Pumps"},
+			{"", "Text alone.", "manual"},
+		} {
+			in := source("manual.md", test.content)
+			in.Title = test.given
+			prepared, err := ingester.Prepare(t.Context(), in, func(string, int, int) {})
+			must(t, err)
+			if got := prepared.Document.Title; got != test.want {
+				t.Errorf("title %q, want %q", got, test.want)
+			}
+			for i, enriched := range prepared.Chunks.EnrichedTexts {
+				if !strings.HasPrefix(enriched, test.want) || !strings.HasSuffix(enriched, prepared.Chunks.Contents[i]) {
+					t.Errorf("enriched text %q", enriched)
+				}
+			}
+		}
+	})
+
+	t.Run("ProgressNamesThePhasesAndEndsComplete", func(t *testing.T) {
+		t.Parallel()
+		var phases []string
+		var last [2]int
+		prepared, err := ingester.Prepare(t.Context(), source("pump.txt", strings.Repeat(long("pump"), 10)), func(phase string, done, total int) {
+			if !slices.Contains(phases, phase) {
+				phases = append(phases, phase)
+			}
+			last = [2]int{done, total}
+		})
+		must(t, err)
+		n := len(prepared.Chunks.Ids)
+		if !slices.Equal(phases, []string{worker.PhaseParse, worker.PhaseEmbed}) || last != [2]int{n, n} || n < 17 {
+			t.Errorf("phases %v, last %v, %d chunks", phases, last, n)
+		}
+		if len(prepared.Vectors.Vectors) != n || int(prepared.Document.ChunkCount) != n {
+			t.Errorf("%d vectors, %d counted, %d chunks", len(prepared.Vectors.Vectors), prepared.Document.ChunkCount, n)
+		}
+	})
+
+	t.Run("NoChunkIsLongerThanTheWindow", func(t *testing.T) {
+		t.Parallel()
+		prepared, err := ingester.Prepare(t.Context(), source("one.txt", strings.Repeat("word, ", 3000)), func(string, int, int) {})
+		must(t, err)
+		for _, text := range prepared.Chunks.EnrichedTexts {
+			if n := embedder.CountTokens(text); n > embedder.Window()-2 {
+				t.Errorf("a chunk of %d tokens", n)
+			}
+		}
+	})
+
+	t.Run("WhatTheModelSeesNothingInIsAnEmptyFile", func(t *testing.T) {
+		t.Parallel()
+		blindIngester, err := worker.NewIngester(blind{embedder}, 1, 0, 0)
+		must(t, err)
+		_, err = blindIngester.Prepare(t.Context(), source("´.txt", "\u0301\u0301"), func(string, int, int) {})
+		var parseErr *parse.Error
+		if !errors.As(err, &parseErr) || parseErr.Code != "empty" {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestNewIngester(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		size, overlap int
+		problem       string
+	}{
+		"SizeAboveTheWindow": {255, 0, "at most 254"},
+		"SizeTooSmall":       {8, 0, "at least 16"},
+		"OverlapAboveHalf":   {100, 51, "between 0 and half"},
+		"TheWholeWindow":     {254, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := worker.NewIngester(embedtest.New(), 1, test.size, test.overlap)
+			if (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,74 @@
+// Package job is the only part of worker that the API imports: the arguments of River jobs, to enqueue in the transaction of
+// its own writes, and what an upload must be for a job to read it.
+package job
+
+import (
+	"encoding/hex"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/kb-search/kb/db"
+)
+
+// The queues.
+const (
+	// QueueIngest runs one job at a time in a process, unless configured otherwise.
+	QueueIngest = "ingest"
+	// QueueMaintenance is for short work of the server itself.
+	QueueMaintenance = "maintenance"
+)
+
+// MaxAttempts is how often an ingestion is tried: a file that kills the process three times has failed.
+const MaxAttempts = 3
+
+// IngestArgs is one turn of the ingestion: it takes up whichever kb job is next. There are as many turns as queued jobs.
+// Turns and jobs are apart because River keeps neither the order of a retried job nor a turn for each project.
+type IngestArgs struct{}
+
+// Kind implements river.JobArgs.
+func (IngestArgs) Kind() string { return "ingest" }
+
+// InsertOpts implements river.JobArgsWithInsertOpts. The attempts of a turn are not bounded by River: the kb job counts.
+func (IngestArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: QueueIngest, MaxAttempts: 1000}
+}
+
+// StatisticsArgs folds pending statistics of all projects.
+type StatisticsArgs struct{}
+
+// Kind implements river.JobArgs.
+func (StatisticsArgs) Kind() string { return "statistics" }
+
+// InsertOpts implements river.JobArgsWithInsertOpts. It must not be unique: to River, a completed job and one that died
+// with its process count as there until they are cleaned up a day later.
+func (StatisticsArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: QueueMaintenance, MaxAttempts: 1}
+}
+
+// NewInserter gives a client that only inserts jobs.
+func NewInserter(pool *pgxpool.Pool) (*river.Client[pgx.Tx], error) {
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("make the job client: %w", err)
+	}
+	return client, nil
+}
+
+// StagingPath is where an upload waits in the blob storage.
+func StagingPath(jobID uuid.UUID) string { return "staging/" + jobID.String() }
+
+// StoredPath is where an original is kept: by its content's hash, apart for each project but the default one.
+func StoredPath(projectID uuid.UUID, contentHash []byte, filename string) string {
+	folder := "documents/"
+	if projectID != db.DefaultProjectID {
+		folder += projectID.String() + "/"
+	}
+	return folder + hex.EncodeToString(contentHash) + strings.ToLower(path.Ext(filename))
+}

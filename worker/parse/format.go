@@ -1,0 +1,104 @@
+package parse
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Format says how a file is read. Several formats can share a document type.
+type Format string
+
+// The formats that Parse reads.
+const (
+	FormatNote      Format = "note"
+	FormatMarkdown  Format = "markdown"
+	FormatText      Format = "text"
+	FormatLines     Format = "lines"
+	FormatJSON      Format = "json"
+	FormatJSONLines Format = "jsonl"
+	FormatCSV       Format = "csv"
+	FormatTSV       Format = "tsv"
+)
+
+// The document types, as doc_type has them.
+const (
+	TypeData     = "data"
+	TypeMarkdown = "markdown"
+	TypeNote     = "note"
+)
+
+var types = []string{TypeData, TypeMarkdown, TypeNote}
+
+// extensions is the one table from a file name's extension to the way the file is read.
+var extensions = map[string]Format{
+	".md": FormatMarkdown, ".markdown": FormatMarkdown, ".mdx": FormatMarkdown,
+	".txt": FormatText, ".text": FormatText,
+	".log": FormatLines, ".yaml": FormatLines, ".yml": FormatLines, ".toml": FormatLines, ".xml": FormatLines,
+	".json": FormatJSON, ".jsonl": FormatJSONLines, ".ndjson": FormatJSONLines,
+	".csv": FormatCSV, ".tsv": FormatTSV,
+}
+
+// Type returns the document type that the format belongs to.
+func (f Format) Type() string {
+	switch f {
+	case FormatNote:
+		return TypeNote
+	case FormatMarkdown:
+		return TypeMarkdown
+	default:
+		return TypeData
+	}
+}
+
+// SupportedExtensions returns the extensions that Detect knows, with their dots, sorted.
+func SupportedExtensions() []string {
+	list := make([]string, 0, len(extensions))
+	for ext := range extensions {
+		list = append(list, ext)
+	}
+	slices.Sort(list)
+
+	return list
+}
+
+// Detect says how a file is to be read, from its name and from the doc_type that the sender asked for; either may be
+// empty. A doc_type decides over the extension, but does not open an extension that is not supported. It looks at no
+// content, so it is cheap enough to refuse an upload before its body is read. Its error, if any, is an *Error.
+func Detect(name, docType string) (Format, error) {
+	if docType != "" && !slices.Contains(types, docType) {
+		return "", &Error{Code: "unknown_doc_type", Message: fmt.Sprintf("doc_type %q is not known; use one of %s",
+			shorten(docType), strings.Join(types, ", "))}
+	}
+
+	ext := strings.ToLower(path.Ext(strings.ReplaceAll(name, `\`, "/")))
+	format, known := extensions[ext]
+
+	switch {
+	case ext != "" && ext != "." && !known:
+		return "", &Error{Code: "unsupported_type", Message: fmt.Sprintf("files ending in %q are not supported; supported are %s",
+			shorten(ext), strings.Join(SupportedExtensions(), ", "))}
+	case known && (docType == "" || docType == format.Type()):
+		return format, nil
+	case docType == TypeNote:
+		return FormatNote, nil
+	case docType == TypeMarkdown:
+		return FormatMarkdown, nil
+	case docType == TypeData:
+		return FormatText, nil
+	default:
+		return "", &Error{Code: "unsupported_type", Message: "a file name without an extension doesn't say what the file is; " +
+			"supported are " + strings.Join(SupportedExtensions(), ", ")}
+	}
+}
+
+// shorten keeps a stranger's value in a message short.
+func shorten(s string) string {
+	const limit = 40
+	if len(s) <= limit {
+		return s
+	}
+
+	return strings.ToValidUTF8(s[:limit], "") + "…"
+}

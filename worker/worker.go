@@ -1,0 +1,127 @@
+// Package worker runs the jobs that the API enqueues: ingestion and the upkeep of statistics, on River, in the database
+// that holds the data. It knows no HTTP. Its invariant: whatever happens to the process, a job ends once, and its document
+// exists whole or not at all.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+	"gocloud.dev/blob"
+
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/worker/job"
+)
+
+const (
+	// heartbeat is how often a working process says that it lives; silence is how long it may say nothing.
+	heartbeat = 5 * time.Second
+	silence   = 30 * time.Second
+	// upkeep is how often statistics are folded and jobs of dead processes given back.
+	upkeep = 15 * time.Second
+	// softStop is how long a running job may go on after Stop before it is cancelled.
+	softStop = 10 * time.Second
+)
+
+// Options are what a worker stands on.
+type Options struct {
+	Pool    *pgxpool.Pool
+	Bucket  *blob.Bucket
+	Ingest  *Ingester
+	Workers int
+	Logger  *slog.Logger
+}
+
+// Worker takes jobs up until it is stopped.
+type Worker struct {
+	client *river.Client[pgx.Tx]
+}
+
+// New prepares a worker; Start starts it.
+func New(opts Options) (*Worker, error) {
+	workers := river.NewWorkers()
+	ingest := &ingestWorker{conn: opts.Pool, bucket: opts.Bucket, ingester: opts.Ingest, logger: opts.Logger}
+	river.AddWorker(workers, ingest)
+	river.AddWorker(workers, &statisticsWorker{conn: opts.Pool, logger: opts.Logger})
+	client, err := river.NewClient(riverpgxv5.New(opts.Pool), &river.Config{
+		Queues: map[string]river.QueueConfig{
+			job.QueueIngest:      {MaxWorkers: max(opts.Workers, 1)},
+			job.QueueMaintenance: {MaxWorkers: 1},
+		},
+		Workers:           workers,
+		Logger:            opts.Logger,
+		FetchCooldown:     5 * time.Millisecond,
+		FetchPollInterval: time.Second,
+		PeriodicJobs: []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(upkeep), func() (river.JobArgs, *river.InsertOpts) {
+			return job.StatisticsArgs{}, nil
+		}, &river.PeriodicJobOpts{RunOnStart: true})},
+		// A document takes as long as it takes; a process that died is noticed by its silence, not by a time limit.
+		JobTimeout:           -1,
+		RescueStuckJobsAfter: 24 * time.Hour,
+		SoftStopTimeout:      softStop,
+		// A retried ingestion is waiting for a database that went away, not for a file to get better.
+		RetryPolicy: retryPolicy{},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the worker: %w", err)
+	}
+	return &Worker{client: client}, nil
+}
+
+// Start starts taking jobs up. It works on until ctx ends or Stop is called.
+func (w *Worker) Start(ctx context.Context) error {
+	if err := w.client.Start(ctx); err != nil {
+		return fmt.Errorf("start the worker: %w", err)
+	}
+	return nil
+}
+
+// Stop takes no further job up and waits for the running ones; those that take longer than ten seconds are interrupted
+// and taken up again by the next worker.
+func (w *Worker) Stop(ctx context.Context) error {
+	if err := w.client.Stop(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("stop the worker: %w", err)
+	}
+	return nil
+}
+
+type retryPolicy struct{}
+
+func (retryPolicy) NextRetry(row *rivertype.JobRow) time.Time {
+	return time.Now().Add(min(time.Duration(row.Attempt)*time.Second, 30*time.Second))
+}
+
+type statisticsWorker struct {
+	river.WorkerDefaults[job.StatisticsArgs]
+	conn   db.Conn
+	logger *slog.Logger
+}
+
+// Work folds what ingestion and deletions have left, and gives back the jobs of dead processes.
+func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[job.StatisticsArgs]) error {
+	rescued, err := db.New().JobRescue(ctx, w.conn, silence.Seconds())
+	if err != nil {
+		return fmt.Errorf("give jobs back: %w", err)
+	}
+	if rescued > 0 {
+		w.logger.WarnContext(ctx, "jobs of dead processes given back", slog.Int64("jobs", rescued))
+	}
+	projects, err := db.New().StatisticsPending(ctx, w.conn)
+	if err != nil {
+		return fmt.Errorf("look for pending statistics: %w", err)
+	}
+	for _, project := range projects {
+		if err := db.FoldStatistics(ctx, w.conn, project); err != nil {
+			return err
+		}
+	}
+	return nil
+}
