@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -76,10 +77,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 // OpenAPI gives the document that is generated from the operations.
 func (s *Server) OpenAPI() *huma.OpenAPI { return s.openAPI }
 
-func config() huma.Config {
+// setUpHuma sets what huma keeps in variables of its package; once, since a process may have several servers.
+var setUpHuma = sync.OnceFunc(func() {
 	huma.NewError = newHumaError
 	huma.DefaultArrayNullable = false
 	huma.ValidateStrictCasing = true
+})
+
+func config() huma.Config {
+	setUpHuma()
 	config := huma.DefaultConfig("kb", kb.Version())
 	config.Info.Description = "A multi-tenant knowledge server: documents go in, one hybrid search brings the right passages back."
 	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}

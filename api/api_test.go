@@ -138,6 +138,7 @@ func (s *server) do(t *testing.T, method, path string, body io.Reader, headers .
 	if a.status >= http.StatusInternalServerError || a.status >= 400 && !json.Valid(read) {
 		t.Errorf("%s %.80s: %d %s", method, path, a.status, read)
 	}
+	s.wantDocumented(t, method, request.URL.Path, a)
 	return a
 }
 

@@ -101,6 +101,31 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
+func TestDocumentOrder(t *testing.T) {
+	t.Parallel()
+	s := start(t, config{})
+	var want []string
+	for i := range 4 {
+		want = append(want, s.ingest(t, note("", fmt.Sprintf("This is text %d.", i))...)["document_id"].(string))
+	}
+	// The oldest has changed last, and so comes first.
+	_, err := s.pool.Exec(t.Context(), "UPDATE documents SET updated_at = now() WHERE created_at = (SELECT min(created_at) FROM documents)")
+	must(t, err)
+	slices.Reverse(want[1:])
+	var got []string
+	for next := "/api/v1/documents?limit=1"; next != ""; {
+		page := s.get(t, next).want(t, 200)
+		document := page.list(t)[0]
+		if changed := document["updated_at"] != nil; changed != (len(got) == 0) {
+			t.Errorf("document %d: %v", len(got), document)
+		}
+		got, next = append(got, document["id"].(string)), nextPage(t, page)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestDocumentDelete(t *testing.T) {
 	t.Parallel()
 	s := start(t, config{})

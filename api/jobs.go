@@ -28,7 +28,7 @@ type jobBody struct {
 	ErrorCode   *string            `json:"error_code" doc:"Why the job failed, for programs"`
 	DocumentID  *string            `json:"document_id" doc:"The document that the job made, or whose content the upload repeats"`
 	ChunkCount  *int32             `json:"chunk_count" doc:"How many chunks the document has"`
-	Progress    *jobProgress       `json:"progress" doc:"How far the work is, while it is going on"`
+	Progress    *jobProgress       `json:"progress,omitempty" doc:"How far the work is, while it is going on"`
 	TimingsMS   map[string]float64 `json:"timings_ms" doc:"How long each phase took, in milliseconds"`
 	Attempts    int32              `json:"attempts" doc:"How often the job was taken up"`
 	CreatedAt   time.Time          `json:"created_at" doc:"When the upload came"`

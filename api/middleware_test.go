@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -208,6 +209,16 @@ func TestRequestForm(t *testing.T) {
 			t.Errorf("%v, %v", a.header, b.header)
 		}
 	})
+}
+
+func TestPanicIsAnInternalError(t *testing.T) {
+	t.Parallel()
+	broken := api.New(api.Options{Logger: slog.New(slog.DiscardHandler)}) // no database: its handlers panic
+	w := httptest.NewRecorder()
+	broken.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/status", nil))
+	if w.Code != 500 || !strings.Contains(w.Body.String(), `"code":"internal"`) || strings.Contains(w.Body.String(), "nil pointer") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
 }
 
 type zeros struct{}

@@ -237,6 +237,29 @@ func TestSearch(t *testing.T) {
 	})
 }
 
+func TestSearchDuringIngestion(t *testing.T) {
+	t.Parallel()
+	block, reached := make(chan struct{}), make(chan struct{}, 1)
+	s := start(t, config{Embedder: &embedtest.Embedder{Fail: func(text string) error {
+		if strings.Contains(text, "slow") {
+			reached <- struct{}{}
+			<-block
+		}
+		return nil
+	}}})
+	s.ingest(t, note("Oil", "How to change the oil.")...)
+	accepted := s.upload(t, note("Slow", "A slow text on oil.")...).want(t, 202).object(t)
+	<-reached
+	if got := s.ask(t, "change oil", ""); !slices.Equal(got.titles(), []string{"Oil"}) {
+		t.Errorf("during ingestion: %v", got.titles())
+	}
+	close(block)
+	s.wait(t, accepted["job_id"].(string))
+	if got := s.ask(t, "change oil", ""); len(got.Results) != 2 {
+		t.Errorf("after ingestion: %v", got.titles())
+	}
+}
+
 func TestSearchDegraded(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool

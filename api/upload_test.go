@@ -150,9 +150,10 @@ func TestUploadAccepted(t *testing.T) {
 
 	t.Run("FiveMegabyteNote", func(t *testing.T) {
 		t.Parallel()
+		s := start(t, config{})
 		var text strings.Builder
 		for i := 0; text.Len() < 5_000_000; i++ {
-			fmt.Fprintf(&text, "Entry %d of the ledger names lot %d.\n", i, i*7)
+			fmt.Fprintf(&text, "Correspondence%06d acknowledges administrative responsibilities throughout neighbourhoods.\n", i)
 		}
 		text.WriteString("The last entry names the Quillon lot.")
 		job := s.ingest(t, note("Ledger", text.String())...)

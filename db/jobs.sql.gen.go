@@ -37,7 +37,6 @@ turn AS (
         AND NOT EXISTS (SELECT FROM jobs AS j WHERE j.project_id = p.id AND j.status = 'processing')
     ORDER BY p.served_at NULLS FIRST, p.id
     LIMIT 1
-    FOR UPDATE SKIP LOCKED
 ),
 served AS (
     UPDATE projects AS p SET served_at = clock_timestamp() FROM turn WHERE p.id = turn.project_id
@@ -94,6 +93,18 @@ func (q *Queries) JobClaim(ctx context.Context, db DBTX, riverJobID *int64) (Job
 		&i.CompletedAt,
 	)
 	return i, err
+}
+
+const jobClaimLock = `-- name: JobClaimLock :exec
+SELECT pg_advisory_xact_lock(hashtextextended('kb claim', 0))
+`
+
+// @sqlc-vet-disable tenant-scope
+// Waits until no other process takes a job up; lasts until the end of the transaction. JobClaim comes after it in a
+// statement of its own, so that it sees what the other one took.
+func (q *Queries) JobClaimLock(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, jobClaimLock)
+	return err
 }
 
 const jobCount = `-- name: JobCount :one

@@ -37,7 +37,7 @@ type ingestWorker struct {
 
 // Work takes up the next kb job and brings it to an end. An error means that another try can help.
 func (w *ingestWorker) Work(ctx context.Context, turn *river.Job[job.IngestArgs]) error {
-	claimed, err := db.New().JobClaim(ctx, w.conn, &turn.ID)
+	claimed, err := w.claim(ctx, turn.ID)
 	if db.Kind(err) == db.KindNotFound {
 		return w.wait(ctx)
 	}
@@ -47,6 +47,20 @@ func (w *ingestWorker) Work(ctx context.Context, turn *river.Job[job.IngestArgs]
 	stop := w.beat(ctx, claimed)
 	defer stop()
 	return w.run(ctx, claimed)
+}
+
+// claim takes up the next job, one process after the other: two that looked at once would take the same one.
+func (w *ingestWorker) claim(ctx context.Context, turn int64) (db.Job, error) {
+	var claimed db.Job
+	err := db.InTx(ctx, w.conn, func(tx pgx.Tx) error {
+		if err := db.New().JobClaimLock(ctx, tx); err != nil {
+			return err
+		}
+		var err error
+		claimed, err = db.New().JobClaim(ctx, tx, &turn)
+		return err
+	})
+	return claimed, err
 }
 
 // wait ends the turn, or puts it off while jobs are queued behind others of their project.
@@ -186,9 +200,7 @@ func (w *ingestWorker) clean(ctx context.Context, log *slog.Logger, claimed, fin
 	if err := w.bucket.Delete(ctx, claimed.StagingPath); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 		log.WarnContext(ctx, "staged file left behind", slog.Any("error", err))
 	}
-	if err := db.FoldStatistics(ctx, w.conn, claimed.ProjectID); err != nil {
-		log.WarnContext(ctx, "statistics left for later", slog.Any("error", err))
-	}
+	w.fold(ctx, log, claimed.ProjectID)
 	attributes := []any{slog.String("status", string(finished.Status)), slog.Int64("size", claimed.Size)}
 	if finished.ChunkCount != nil {
 		attributes = append(attributes, slog.Int("chunks", int(*finished.ChunkCount)))
@@ -198,6 +210,18 @@ func (w *ingestWorker) clean(ctx context.Context, log *slog.Logger, claimed, fin
 	}
 	log.InfoContext(ctx, "job ended", attributes...)
 	return nil
+}
+
+// fold takes the new words into the statistics when no further job of the project waits; within a bulk load the upkeep
+// does that every few seconds, for many documents at once.
+func (w *ingestWorker) fold(ctx context.Context, log *slog.Logger, projectID uuid.UUID) {
+	open, err := db.New().JobCountOpen(ctx, w.conn, projectID)
+	if err == nil && open.Queued > 0 {
+		return
+	}
+	if err := db.FoldStatistics(ctx, w.conn, projectID); err != nil {
+		log.WarnContext(ctx, "statistics left for later", slog.Any("error", err))
+	}
 }
 
 // progress writes what a job is at into its row. A write that fails costs a caller's view of the progress, no more.

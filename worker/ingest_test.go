@@ -1,17 +1,12 @@
 package worker_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/riverqueue/river/rivertype"
 
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/embed/embedtest"
@@ -209,10 +204,11 @@ func TestOrder(t *testing.T) {
 	t.Run("TwoProcessesShareTheWorkAndTakeNothingTwice", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, fake())
+		b.workers = 4
 		var rows []db.Job
-		for p := range 4 {
+		for p := range 24 {
 			project := b.project(t, fmt.Sprintf("p%d", p))
-			for i := range 6 {
+			for i := range 2 {
 				rows = append(rows, b.enqueue(t, project, fmt.Sprintf("%d-%d.txt", p, i), fmt.Sprintf("This is text %d of %d.", i, p)))
 			}
 		}
@@ -222,173 +218,6 @@ func TestOrder(t *testing.T) {
 			if row = b.wait(t, row); row.Status != db.JobStatusDone || row.Attempts != 1 {
 				t.Errorf("%s: %s after %d attempts: %s", row.Filename, row.Status, row.Attempts, deref(row.Error))
 			}
-		}
-	})
-}
-
-func TestCrash(t *testing.T) {
-	t.Parallel()
-
-	// died makes a job look as a process leaves it that died silently at its nth attempt.
-	died := func(t *testing.T, b *bundle, row db.Job, attempt int) {
-		t.Helper()
-		id := b.riverJob(t, rivertype.JobStateRunning)
-		_, err := b.pool.Exec(t.Context(), `UPDATE jobs SET status = 'processing', river_job_id = $2, attempts = $3, phase = 'embed',
-			started_at = now() - interval '10 minutes', heartbeat_at = now() - interval '5 minutes' WHERE id = $1`, row.ID, id, attempt)
-		must(t, err)
-	}
-
-	t.Run("TheJobIsGivenBackAndDoneOnce", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, fake())
-		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
-		died(t, b, row, 1)
-		next := b.enqueue(t, db.DefaultProjectID, "valve.txt", long("valve"))
-		b.start(t)
-		row, next = b.wait(t, row), b.wait(t, next)
-		b.wantWhole(t, row)
-		b.wantWhole(t, next)
-		if row.Attempts != 2 || next.Attempts != 1 || row.CompletedAt.After(*next.CompletedAt) {
-			t.Errorf("attempts %d and %d, ended %v and %v", row.Attempts, next.Attempts, row.CompletedAt, next.CompletedAt)
-		}
-	})
-
-	t.Run("ALivingProcessKeepsItsJob", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, fake())
-		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
-		died(t, b, row, 1)
-		_, err := b.pool.Exec(t.Context(), "UPDATE jobs SET heartbeat_at = now() - interval '10 seconds'")
-		must(t, err)
-		rescued, err := db.New().JobRescue(t.Context(), b.pool, 30)
-		must(t, err)
-		if row = b.get(t, row); rescued != 0 || row.Status != db.JobStatusProcessing {
-			t.Errorf("%d rescued, %+v", rescued, row)
-		}
-	})
-
-	t.Run("AFileThatKillsThreeTimesHasFailed", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, fake())
-		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
-		died(t, b, row, job.MaxAttempts)
-		b.start(t)
-		if row = b.wait(t, row); row.Status != db.JobStatusFailed || deref(row.ErrorCode) != "interrupted" {
-			t.Errorf("got %+v", row)
-		}
-		b.wantNothing(t)
-		if staged := b.files(t, "staging/"); len(staged) > 0 {
-			t.Errorf("staged: %v", staged)
-		}
-	})
-
-	t.Run("UpkeepRunsAgainAndAgain", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, fake())
-		b.start(t)
-		done := func() int {
-			return b.count(t, "SELECT count(*) FROM river_job WHERE kind = 'statistics' AND state = 'completed'")
-		}
-		eventually(t, "the first upkeep", func() bool { return done() == 1 })
-		_, err := b.client.Insert(t.Context(), job.StatisticsArgs{}, nil)
-		must(t, err)
-		eventually(t, "the second upkeep", func() bool { return done() == 2 })
-	})
-
-	t.Run("AConnectionLostWhileStoringLeavesNoHalfDocument", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, fake())
-		lock, err := b.pool.Begin(t.Context())
-		must(t, err)
-		defer func() { _ = lock.Rollback(context.Background()) }()
-		_, err = lock.Exec(t.Context(), "LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
-		must(t, err)
-		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
-		b.start(t)
-		waiting := "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%INSERT INTO tags%' AND pid <> pg_backend_pid()"
-		eventually(t, "the store waits for the lock", func() bool { return b.count(t, "SELECT count(*) "+waiting) == 1 })
-		if n := b.count(t, "SELECT count(pg_terminate_backend(pid)) "+waiting); n != 1 {
-			t.Fatalf("%d connections ended", n)
-		}
-		must(t, lock.Rollback(t.Context()))
-		row = b.wait(t, row)
-		b.wantWhole(t, row)
-		if row.Attempts != 2 {
-			t.Errorf("%d attempts", row.Attempts)
-		}
-	})
-
-	t.Run("AShutdownInTheMiddleIsTakenUpAgain", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, &embedtest.Embedder{Block: make(chan struct{})}) // holds its job for ever
-		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
-		first := b.start(t)
-		eventually(t, "the job embeds", func() bool { phase := b.get(t, row).Phase; return phase != nil && *phase == "embed" })
-		started := time.Now()
-		must(t, first.Stop(t.Context()))
-		if took := time.Since(started); took > 15*time.Second {
-			t.Errorf("stopping took %s", took)
-		}
-		if row = b.get(t, row); row.Status != db.JobStatusProcessing {
-			t.Errorf("got %+v", row)
-		}
-		b.wantNothing(t)
-
-		second := setup(t, fake())
-		second.pool, second.bucket = b.pool, b.bucket
-		second.start(t)
-		row = b.wait(t, row)
-		b.wantWhole(t, row)
-		if row.Attempts != 2 {
-			t.Errorf("%d attempts", row.Attempts)
-		}
-	})
-}
-
-func TestStore(t *testing.T) {
-	t.Parallel()
-
-	setupPrepared := func(t *testing.T) (*bundle, func(ctx context.Context) error) {
-		t.Helper()
-		b := setup(t, fake())
-		prepared, err := b.ingester.Prepare(t.Context(), source("pump.txt", long("pump")), func(string, int, int) {})
-		must(t, err)
-		return b, func(ctx context.Context) error {
-			return db.InTx(ctx, b.pool, func(tx pgx.Tx) error {
-				_, err := b.ingester.Store(ctx, tx, prepared)
-				return err
-			})
-		}
-	}
-
-	t.Run("AFailureInTheMiddleLeavesNothing", func(t *testing.T) {
-		t.Parallel()
-		b, store := setupPrepared(t)
-		_, err := b.pool.Exec(t.Context(), "ALTER TABLE tags ADD CONSTRAINT refuse CHECK (name <> 'kind:test')")
-		must(t, err)
-		if err := store(t.Context()); err == nil || !strings.Contains(err.Error(), "insert tags") {
-			t.Errorf("got %v", err)
-		}
-		b.wantNothing(t)
-	})
-
-	t.Run("ACancellationInTheMiddleLeavesNothing", func(t *testing.T) {
-		t.Parallel()
-		b, store := setupPrepared(t)
-		lock, err := b.pool.Begin(t.Context())
-		must(t, err)
-		_, err = lock.Exec(t.Context(), "LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
-		must(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		if err := store(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
-		must(t, lock.Rollback(t.Context()))
-		b.wantNothing(t)
-		must(t, store(t.Context()))
-		if err := store(t.Context()); db.Kind(err) != db.KindConflict {
-			t.Errorf("a second time: %v", err)
 		}
 	})
 }

@@ -78,11 +78,10 @@ func NewIngester(embedder embed.Embedder, space int32, size, overlap int) (*Inge
 	return &Ingester{embedder: embedder, space: space, options: options}, nil
 }
 
-// Prepare parses, cuts and embeds a file. progress is called with the phase and how many of how many chunks are done. A
-// file that can't be read gives a *parse.Error.
+// Prepare parses, cuts and embeds a file. progress is called before each batch of chunks, with the phase and how many of
+// how many are done. A file that can't be read gives a *parse.Error.
 func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(phase string, done, total int)) (Prepared, error) {
 	started := time.Now()
-	progress(PhaseParse, 0, 0)
 	doc, err := parse.Parse(parse.Input{Name: source.Filename, Type: source.DocType, Data: source.Data})
 	if err != nil {
 		return Prepared{}, fmt.Errorf("parse %s: %w", source.Filename, err)
@@ -108,7 +107,6 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 			return Prepared{}, err
 		}
 	}
-	progress(PhaseEmbed, len(chunks), len(chunks))
 	prepared.Timings = map[string]time.Duration{PhaseParse: parsed.Sub(started), PhaseEmbed: time.Since(parsed)}
 	return prepared, nil
 }

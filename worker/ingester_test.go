@@ -1,11 +1,14 @@
 package worker_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/embed/embedtest"
@@ -49,20 +52,21 @@ func TestPrepare(t *testing.T) {
 		}
 	})
 
-	t.Run("ProgressNamesThePhasesAndEndsComplete", func(t *testing.T) {
+	t.Run("ProgressComesBetweenBatches", func(t *testing.T) {
 		t.Parallel()
-		var phases []string
 		var last [2]int
+		steps := 0
 		prepared, err := ingester.Prepare(t.Context(), source("pump.txt", strings.Repeat(long("pump"), 10)), func(phase string, done, total int) {
-			if !slices.Contains(phases, phase) {
-				phases = append(phases, phase)
+			if phase != worker.PhaseEmbed || done < last[0] || done >= total {
+				t.Errorf("%s: %d of %d after %v", phase, done, total, last)
 			}
+			steps++
 			last = [2]int{done, total}
 		})
 		must(t, err)
 		n := len(prepared.Chunks.Ids)
-		if !slices.Equal(phases, []string{worker.PhaseParse, worker.PhaseEmbed}) || last != [2]int{n, n} || n < 17 {
-			t.Errorf("phases %v, last %v, %d chunks", phases, last, n)
+		if last[1] != n || steps < 2 {
+			t.Errorf("%d steps, last %v, %d chunks", steps, last, n)
 		}
 		if len(prepared.Vectors.Vectors) != n || int(prepared.Document.ChunkCount) != n {
 			t.Errorf("%d vectors, %d counted, %d chunks", len(prepared.Vectors.Vectors), prepared.Document.ChunkCount, n)
@@ -111,4 +115,52 @@ func TestNewIngester(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+
+	setupPrepared := func(t *testing.T) (*bundle, func(ctx context.Context) error) {
+		t.Helper()
+		b := setup(t, fake())
+		prepared, err := b.ingester.Prepare(t.Context(), source("pump.txt", long("pump")), func(string, int, int) {})
+		must(t, err)
+		return b, func(ctx context.Context) error {
+			return db.InTx(ctx, b.pool, func(tx pgx.Tx) error {
+				_, err := b.ingester.Store(ctx, tx, prepared)
+				return err
+			})
+		}
+	}
+
+	t.Run("AFailureInTheMiddleLeavesNothing", func(t *testing.T) {
+		t.Parallel()
+		b, store := setupPrepared(t)
+		_, err := b.pool.Exec(t.Context(), "ALTER TABLE tags ADD CONSTRAINT refuse CHECK (name <> 'kind:test')")
+		must(t, err)
+		if err := store(t.Context()); err == nil || !strings.Contains(err.Error(), "insert tags") {
+			t.Errorf("got %v", err)
+		}
+		b.wantNothing(t)
+	})
+
+	t.Run("ACancellationInTheMiddleLeavesNothing", func(t *testing.T) {
+		t.Parallel()
+		b, store := setupPrepared(t)
+		lock, err := b.pool.Begin(t.Context())
+		must(t, err)
+		_, err = lock.Exec(t.Context(), "LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
+		must(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if err := store(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		must(t, lock.Rollback(t.Context()))
+		b.wantNothing(t)
+		must(t, store(t.Context()))
+		if err := store(t.Context()); db.Kind(err) != db.KindConflict {
+			t.Errorf("a second time: %v", err)
+		}
+	})
 }

@@ -44,6 +44,7 @@ type bundle struct {
 	bucket   *blob.Bucket
 	ingester *worker.Ingester
 	client   *river.Client[pgx.Tx]
+	workers  int
 }
 
 func setup(t *testing.T, embedder embed.Embedder) *bundle {
@@ -67,7 +68,7 @@ func setup(t *testing.T, embedder embed.Embedder) *bundle {
 // start starts a worker that stops when the test ends, if the test has not stopped it before.
 func (b *bundle) start(t *testing.T) *worker.Worker {
 	t.Helper()
-	w, err := worker.New(worker.Options{Pool: b.pool, Bucket: b.bucket, Ingest: b.ingester, Logger: slog.New(slog.DiscardHandler)})
+	w, err := worker.New(worker.Options{Pool: b.pool, Bucket: b.bucket, Ingest: b.ingester, Workers: b.workers, Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	must(t, w.Start(context.WithoutCancel(t.Context())))
 	t.Cleanup(func() { _ = w.Stop(context.Background()) })

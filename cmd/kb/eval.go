@@ -18,10 +18,15 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 	arms := set.String("arm", "lexical,semantic,hybrid", "the `arms` to measure, separated by commas")
 	queries := set.Int("queries", 0, "measure the first `N` queries of each set only; 0 for all")
 	asJSON := set.Bool("json", false, "print JSON in place of a table")
-	if err := set.Parse(args); err != nil {
+	dirs, err := arguments(set, args)
+	if err != nil {
 		return err
 	}
-	if set.NArg() == 0 {
+	measured, err := parseArms(*arms)
+	if err != nil {
+		return err
+	}
+	if len(dirs) == 0 {
 		return usageError("name at least one folder with corpus.jsonl, queries.jsonl and qrels.tsv")
 	}
 	logger := newLogger(a.stderr, a.config)
@@ -39,21 +44,20 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 	searcher := p.searcher(config, logger)
 	fingerprint := fmt.Sprintf("space %d size %d overlap %d", p.space.ID, config.ChunkSize, config.ChunkOverlap)
 	var results []eval.Result
-	for _, dir := range set.Args() {
+	for _, dir := range dirs {
 		judged, err := eval.Read(dir)
 		if err != nil {
 			return err
 		}
 		bar := a.progressBar(len(judged.Documents), "load "+judged.Name)
-		started := time.Now()
 		loaded, err := eval.Load(ctx, p.pool, ingester, judged, fingerprint, func(done int) { _ = bar.Set(done) })
 		if err != nil {
 			return err
 		}
 		_ = bar.Finish()
-		_, _ = fmt.Fprintf(a.stderr, "%s: %d documents, %d chunks, loaded in %s\n", judged.Name, len(judged.Documents), loaded.Chunks, time.Since(started).Round(time.Millisecond))
-		for arm := range strings.SplitSeq(*arms, ",") {
-			result, err := eval.Measure(ctx, searcher, judged, loaded, eval.Arm(strings.TrimSpace(arm)), *queries)
+		a.writeLoaded(judged, loaded)
+		for _, arm := range measured {
+			result, err := eval.Measure(ctx, searcher, judged, loaded, arm, *queries)
 			if err != nil {
 				return err
 			}
@@ -66,6 +70,28 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 		return encoder.Encode(results)
 	}
 	return a.writeResults(results)
+}
+
+func (a *app) writeLoaded(set *eval.Set, loaded *eval.Loaded) {
+	_, _ = fmt.Fprintf(a.stderr, "%s: %d documents, %d chunks", set.Name, len(set.Documents), loaded.Chunks)
+	if loaded.Took > 0 {
+		_, _ = fmt.Fprintf(a.stderr, ", loaded in %s: %.0f chunks/s, %.0f %% of the time embedding",
+			loaded.Took.Round(time.Millisecond), float64(loaded.Chunks)/loaded.Took.Seconds(), 100*loaded.EmbeddingShare)
+	}
+	_, _ = fmt.Fprintln(a.stderr)
+}
+
+// parseArms reads the arms before anything is loaded for them.
+func parseArms(names string) ([]eval.Arm, error) {
+	var arms []eval.Arm
+	for name := range strings.SplitSeq(names, ",") {
+		arm := eval.Arm(strings.TrimSpace(name))
+		if _, err := arm.Mode(); err != nil {
+			return nil, usageError("%w", err)
+		}
+		arms = append(arms, arm)
+	}
+	return arms, nil
 }
 
 func (a *app) writeResults(results []eval.Result) error {

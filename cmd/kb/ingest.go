@@ -43,13 +43,14 @@ func (a *app) ingest(ctx context.Context, args []string) error {
 	set := a.flags("ingest", "[FLAGS] PATH...")
 	tags := set.String("tags", "", "tag `names`, separated by commas")
 	docType := set.String("type", "", "the document `type`; by default the file's extension says it")
-	if err := set.Parse(args); err != nil {
+	rest, err := arguments(set, args)
+	if err != nil {
 		return err
 	}
-	if set.NArg() == 0 {
+	if len(rest) == 0 {
 		return usageError("name at least one file, folder or glob")
 	}
-	paths, ignored, err := expand(set.Args())
+	paths, ignored, err := expand(rest)
 	if err != nil {
 		return err
 	}
@@ -169,23 +170,21 @@ func (run *ingestion) report(took time.Duration) error {
 // hidden ones are left out; a file that is named is always sent.
 func expand(args []string) (paths []string, ignored int, err error) {
 	for _, arg := range args {
-		matches, err := filepath.Glob(arg)
+		matches, err := match(arg)
 		if err != nil {
-			return nil, 0, usageError("the pattern %s can't be read: %v", arg, err)
+			return nil, 0, err
 		}
-		if len(matches) == 0 {
-			return nil, 0, usageError("there is no %s", arg)
-		}
-		for _, match := range matches {
-			info, err := os.Stat(match)
+		for _, path := range matches {
+			info, err := os.Stat(path)
 			if err != nil {
 				return nil, 0, err
 			}
 			if !info.IsDir() {
-				paths = append(paths, match)
+				paths = append(paths, path)
 				continue
 			}
-			found, left, err := walk(match)
+			// With a separator at its end, a link to a folder is walked as the folder.
+			found, left, err := walk(path + string(filepath.Separator))
 			if err != nil {
 				return nil, 0, err
 			}
@@ -193,6 +192,21 @@ func expand(args []string) (paths []string, ignored int, err error) {
 		}
 	}
 	return paths, ignored, nil
+}
+
+// match gives what a path or glob stands for. A path that is there stands for itself, whatever characters are in it.
+func match(arg string) ([]string, error) {
+	if _, err := os.Lstat(arg); err == nil {
+		return []string{arg}, nil
+	}
+	matches, err := filepath.Glob(arg)
+	if err != nil {
+		return nil, usageError("the pattern %s can't be read: %w", arg, err)
+	}
+	if len(matches) == 0 {
+		return nil, usageError("there is no %s", arg)
+	}
+	return matches, nil
 }
 
 func walk(root string) (paths []string, ignored int, err error) {

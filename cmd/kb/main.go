@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -33,6 +34,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"serve", "", "serve HTTP and work on jobs", (*app).serve},
+		{"worker", "", "work on jobs only, beside servers with --no-worker", (*app).worker},
 		{"ingest", "PATH...", "upload files, folders and globs to a server", (*app).ingest},
 		{"search", "WORDS...", "search on a server", (*app).search},
 		{"eval", "DIR...", "measure retrieval quality on judged sets", (*app).eval},
@@ -130,6 +132,28 @@ func (a *app) flags(name, usage string) *flag.FlagSet {
 		set.PrintDefaults()
 	}
 	return set
+}
+
+// arguments reads flags and gives the other arguments; flags may stand behind those, too, up to a lone "--". What can't be
+// understood ends with exitUsage.
+func arguments(set *flag.FlagSet, args []string) ([]string, error) {
+	var literal []string
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, literal = args[:i], args[i+1:]
+	}
+	var positional []string
+	for {
+		if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		} else if err != nil {
+			return nil, usageError("%w", err)
+		}
+		if set.NArg() == 0 {
+			return append(positional, literal...), nil
+		}
+		positional = append(positional, set.Arg(0))
+		args = set.Args()[1:]
+	}
 }
 
 func usageError(format string, args ...any) error {

@@ -133,6 +133,20 @@ func (p *parts) ingester(config Config) (*worker.Ingester, error) {
 	return worker.NewIngester(p.embedder, p.space.ID, config.ChunkSize, config.ChunkOverlap)
 }
 
+// startWorker takes jobs up until stop is called, which waits for the running ones.
+func (p *parts) startWorker(ctx context.Context, config Config, logger *slog.Logger) (stop func() error, err error) {
+	ingester, err := p.ingester(config)
+	if err != nil {
+		return nil, err
+	}
+	w, err := worker.New(worker.Options{Pool: p.pool, Bucket: p.bucket, Ingest: ingester, Workers: config.Workers, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	return func() error { return w.Stop(ctx) }, w.Start(ctx)
+}
+
 func (p *parts) searcher(config Config, logger *slog.Logger) *search.Searcher {
 	settings := search.DefaultSettings()
 	settings.RowBudget = config.SearchRowBudget

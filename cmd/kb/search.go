@@ -21,10 +21,11 @@ func (a *app) search(ctx context.Context, args []string) error {
 	tags := set.String("tags", "", "only documents with these tag `names`, separated by commas")
 	docType := set.String("type", "", "only documents of this `type`")
 	arm := set.String("arm", "hybrid", "hybrid, lexical or semantic")
-	if err := set.Parse(args); err != nil {
+	words, err := arguments(set, args)
+	if err != nil {
 		return err
 	}
-	query := strings.Join(set.Args(), " ")
+	query := strings.Join(words, " ")
 	if strings.TrimSpace(query) == "" {
 		return usageError("write what to look for")
 	}

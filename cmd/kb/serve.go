@@ -13,7 +13,6 @@ import (
 
 	"github.com/kb-search/kb"
 	"github.com/kb-search/kb/api"
-	"github.com/kb-search/kb/worker"
 	"github.com/kb-search/kb/worker/job"
 )
 
@@ -24,8 +23,10 @@ const readHeaderTimeout = 10 * time.Second
 func (a *app) serve(ctx context.Context, args []string) error {
 	set := a.flags("serve", "[--no-worker]")
 	noWorker := set.Bool("no-worker", false, "serve HTTP only; another process works on jobs")
-	if err := set.Parse(args); err != nil {
+	if rest, err := arguments(set, args); err != nil {
 		return err
+	} else if len(rest) > 0 {
+		return usageError("kb serve takes no %q: it is configured by its environment", rest[0])
 	}
 	logger := newLogger(a.stderr, a.config)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.config.Addr)
@@ -77,19 +78,12 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 	if err != nil {
 		return err
 	}
-	ingester, err := p.ingester(a.config)
-	if err != nil {
-		return err
-	}
 	if withWorker {
-		w, err := worker.New(worker.Options{Pool: p.pool, Bucket: p.bucket, Ingest: ingester, Workers: a.config.Workers, Logger: logger})
+		stop, err := p.startWorker(ctx, a.config, logger)
 		if err != nil {
 			return err
 		}
-		if err := w.Start(context.WithoutCancel(ctx)); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, w.Stop(context.WithoutCancel(ctx))) }()
+		defer func() { err = errors.Join(err, stop()) }()
 	}
 	handler := api.New(api.Options{
 		Conn: p.pool, Bucket: p.bucket, Jobs: jobs, Searcher: p.searcher(a.config, logger), Space: p.embedder.Space(),
@@ -117,9 +111,13 @@ func (a *app) announce(addr net.Addr, logger *slog.Logger, took time.Duration) {
 	if ip := net.ParseIP(host); a.config.APIKey == "" && ip != nil && !ip.IsLoopback() {
 		logger.Warn("requests are not authenticated and the server listens beyond this machine: set KB_API_KEY, or KB_ADDR to a loopback address", slog.String("loopback", "127.0.0.1:"+port))
 	}
-	_, _ = fmt.Fprintf(a.stdout, "kb listens on http://localhost:%[1]s\nTry it:\n"+
-		"  curl -s http://localhost:%[1]s/api/v1/jobs%[2]s -F note='Change the oil every 10,000 km.' -F title='Oil'\n"+
-		"  curl -s http://localhost:%[1]s/api/v1/search%[2]s -H 'Content-Type: application/json' -d '{\"query\": \"when to change oil\"}'\n", port, authorization)
+	if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() || ip.IsUnspecified() {
+		host = "localhost"
+	}
+	_, _ = fmt.Fprintf(a.stdout, "kb listens on http://%[1]s\nTry it:\n"+
+		"  curl -s http://%[1]s/api/v1/jobs%[2]s -F note='Change the oil every 10,000 km.' -F title='Oil'\n"+
+		"  curl -s http://%[1]s/api/v1/search%[2]s -H 'Content-Type: application/json' -d '{\"query\": \"when to change oil\"}'\n",
+		net.JoinHostPort(host, port), authorization)
 }
 
 // quietCancel makes a start that was interrupted by a signal no error.

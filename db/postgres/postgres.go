@@ -32,7 +32,7 @@ const (
 	startTimeout = 5 * time.Minute
 	stopTimeout  = time.Minute
 	// launchAttempts is how often a server that ends at once is started again.
-	launchAttempts = 20
+	launchAttempts = 10
 )
 
 // Codes of PostgreSQL's errors.
@@ -70,11 +70,12 @@ func (o Options) installDir() string { return filepath.Join(o.CacheDir, installa
 
 // Server is a running server. Its owner stops it; a process that found it running as another one's only uses it.
 type Server struct {
-	url    string
-	pid    int
-	exited chan struct{}
-	lock   *os.File
-	logger *slog.Logger
+	url     string
+	cluster string
+	pid     int
+	exited  chan struct{}
+	lock    *os.File
+	logger  *slog.Logger
 }
 
 // URL is the connection string, password included.
@@ -91,7 +92,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err := os.MkdirAll(opts.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the database folder: %w", err)
 	}
-	s := &Server{logger: opts.Logger}
+	s := &Server{cluster: filepath.Join(opts.DataDir, "cluster"), logger: opts.Logger}
 	if err := s.start(ctx, opts); err != nil {
 		err = errors.Join(fmt.Errorf("start the embedded PostgreSQL in %s (its log is postgres.log there): %w", opts.DataDir, err), s.Stop(ctx))
 		return nil, err
@@ -102,7 +103,6 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 // start owns the folder, or joins its owner; an owner that goes away before its server is there leaves the folder to the
 // next one.
 func (s *Server) start(ctx context.Context, opts Options) error {
-	cluster := filepath.Join(opts.DataDir, "cluster")
 	for {
 		lock, err := tryLock(filepath.Join(opts.DataDir, "lock"))
 		if err != nil {
@@ -110,10 +110,12 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 		}
 		if lock != nil {
 			s.lock = lock
-			return s.own(ctx, opts, cluster)
+			return s.own(ctx, opts)
 		}
-		if p, ok := readPostmaster(cluster); ok && p.ready && p.alive() {
-			return s.connect(ctx, opts.DataDir, p.port)
+		if p, ok := readPostmaster(s.cluster); ok && p.ready && serves(p.pid, s.cluster) {
+			if err := s.connect(ctx, opts.DataDir, p); !errors.Is(err, errEnded) {
+				return err
+			}
 		}
 		if err := pause(ctx); err != nil {
 			return err
@@ -122,13 +124,15 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 }
 
 // own starts the server, or takes over the one that a killed owner left: running, or on its way up or down.
-func (s *Server) own(ctx context.Context, opts Options, cluster string) error {
-	p, found := readPostmaster(cluster)
-	for ; found && p.alive(); p, found = readPostmaster(cluster) {
+func (s *Server) own(ctx context.Context, opts Options) error {
+	p, found := readPostmaster(s.cluster)
+	for ; found && serves(p.pid, s.cluster); p, found = readPostmaster(s.cluster) {
 		if p.ready {
 			s.pid = p.pid
 			opts.Logger.InfoContext(ctx, "taking over the running database", slog.Int("pid", p.pid))
-			return s.connect(ctx, opts.DataDir, p.port)
+			if err := s.connect(ctx, opts.DataDir, p); !errors.Is(err, errEnded) {
+				return err
+			}
 		}
 		if err := pause(ctx); err != nil {
 			return err
@@ -137,14 +141,14 @@ func (s *Server) own(ctx context.Context, opts Options, cluster string) error {
 	if found {
 		// A server that was killed could not take its pid file away. PostgreSQL does so itself, but not when some other
 		// process has that pid by now, which in a container is likely.
-		if err := os.Remove(filepath.Join(cluster, pidFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(s.cluster, pidFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("take the pid file of a killed server away: %w", err)
 		}
 	}
 	if err := unpack(ctx, filepath.Join(opts.CacheDir, Pg0Path), opts.installDir()); err != nil {
 		return err
 	}
-	if err := initCluster(ctx, opts, cluster); err != nil {
+	if err := initCluster(ctx, opts, s.cluster); err != nil {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
@@ -152,10 +156,10 @@ func (s *Server) own(ctx context.Context, opts Options, cluster string) error {
 		if err != nil {
 			return err
 		}
-		if err := s.launch(opts, cluster, port); err != nil {
+		if err := s.launch(opts, port); err != nil {
 			return err
 		}
-		err = s.connect(ctx, opts.DataDir, port)
+		err = s.connect(ctx, opts.DataDir, postmaster{pid: s.pid, port: port})
 		if !errors.Is(err, errEnded) || attempt == launchAttempts {
 			return err
 		}
@@ -194,7 +198,7 @@ func initCluster(ctx context.Context, opts Options, cluster string) error {
 }
 
 // launch starts the server process in a process group of its own, so that a Ctrl-C at the terminal reaches kb alone.
-func (s *Server) launch(opts Options, cluster string, port int) error {
+func (s *Server) launch(opts Options, port int) error {
 	log, err := os.OpenFile(filepath.Join(opts.DataDir, "postgres.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
@@ -208,7 +212,7 @@ func (s *Server) launch(opts Options, cluster string, port int) error {
 	for name, value := range opts.Settings {
 		settings[name] = value
 	}
-	args := []string{"-D", cluster}
+	args := []string{"-D", s.cluster}
 	for name, value := range settings {
 		args = append(args, "-c", name+"="+value)
 	}
@@ -226,15 +230,16 @@ func (s *Server) launch(opts Options, cluster string, port int) error {
 	return nil
 }
 
-// connect waits until the server answers, makes the database when it is missing, and sets the URL.
-func (s *Server) connect(ctx context.Context, dataDir string, port int) error {
+// connect waits until the server answers, makes the database when it is missing, and sets the URL. A server that ends
+// before is errEnded.
+func (s *Server) connect(ctx context.Context, dataDir string, p postmaster) error {
 	password, err := os.ReadFile(filepath.Join(dataDir, "password"))
 	if err != nil {
 		return fmt.Errorf("read the password: %w", err)
 	}
 	address := url.URL{
 		Scheme: "postgres", User: url.UserPassword(user, strings.TrimSpace(string(password))),
-		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Path: "/postgres", RawQuery: "sslmode=disable",
+		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)), Path: "/postgres", RawQuery: "sslmode=disable",
 	}
 	for {
 		conn, err := pgx.Connect(ctx, address.String())
@@ -252,11 +257,9 @@ func (s *Server) connect(ctx context.Context, dataDir string, port int) error {
 		if errors.As(err, &refused) && strings.HasPrefix(refused.Code, invalidAuthorization) {
 			return fmt.Errorf("the file password does not hold the password of this database: %w", err)
 		}
-		select {
-		case <-s.exited:
+		if s.ended(p.pid) {
 			s.pid = 0
 			return errEnded
-		default:
 		}
 		if err := pause(ctx); err != nil {
 			return err
@@ -288,7 +291,10 @@ func (s *Server) Stop(ctx context.Context) error {
 	if !s.Owner() {
 		return nil
 	}
-	defer func() { _ = s.lock.Close() }()
+	defer func() {
+		_ = s.lock.Close()
+		s.lock = nil
+	}()
 	if s.pid == 0 {
 		return nil
 	}
@@ -297,20 +303,22 @@ func (s *Server) Stop(ctx context.Context) error {
 	if err := syscall.Kill(s.pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stop the embedded PostgreSQL: %w", err)
 	}
-	// A server that was taken over is no child of this process: it is gone when its pid is nobody's, or a dead one's.
-	for s.exited == nil && isPostgres(s.pid) {
+	for !s.ended(s.pid) {
 		if err := pause(ctx); err != nil {
 			return err
 		}
 	}
-	if s.exited == nil {
-		return nil
-	}
+	return nil
+}
+
+// ended says whether a server is gone. One that was taken over or joined is no child of this process: its pid is then
+// nobody's, or another program's.
+func (s *Server) ended(pid int) bool {
 	select {
 	case <-s.exited:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		return true
+	default:
+		return s.exited == nil && !serves(pid, s.cluster)
 	}
 }
 
@@ -336,9 +344,6 @@ func readPostmaster(cluster string) (p postmaster, found bool) {
 	}
 	return p, true
 }
-
-// alive says whether the process is there and is a PostgreSQL; its pid may be another program's by now.
-func (p postmaster) alive() bool { return p.pid > 0 && isPostgres(p.pid) }
 
 func freePort(ctx context.Context) (int, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")

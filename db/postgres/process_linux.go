@@ -24,9 +24,15 @@ func processAttributes() *syscall.SysProcAttr {
 	return attributes
 }
 
-// isPostgres says whether a process is there, alive, and a PostgreSQL server; a zombie has no command line.
-func isPostgres(pid int) bool {
+// serves says whether a process is alive and is the PostgreSQL server of a cluster, in whose folder it then works; its pid
+// may be another program's by now. A zombie has no command line. In doubt it says yes.
+func serves(pid int, cluster string) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	program, _, _ := bytes.Cut(line, []byte{0})
-	return err == nil && filepath.Base(string(program)) == "postgres"
+	if err != nil || filepath.Base(string(program)) != "postgres" {
+		return false
+	}
+	works, worksErr := os.Stat(fmt.Sprintf("/proc/%d/cwd", pid))
+	folder, folderErr := os.Stat(cluster)
+	return worksErr != nil || folderErr != nil || os.SameFile(works, folder)
 }

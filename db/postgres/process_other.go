@@ -13,8 +13,8 @@ import (
 
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// isPostgres says whether a process is there, alive, and a PostgreSQL server.
-func isPostgres(pid int) bool {
+// serves says whether a process is alive and a PostgreSQL server. Of which cluster can't be told here.
+func serves(pid int, _ string) bool {
 	out, err := exec.CommandContext(context.Background(), "ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && filepath.Base(strings.TrimSpace(string(out))) == "postgres"
 }

@@ -34,6 +34,12 @@ SELECT
 FROM jobs
 WHERE project_id = @project_id AND status IN ('queued', 'processing');
 
+-- name: JobClaimLock :exec
+-- @sqlc-vet-disable tenant-scope
+-- Waits until no other process takes a job up; lasts until the end of the transaction. JobClaim comes after it in a
+-- statement of its own, so that it sees what the other one took.
+SELECT pg_advisory_xact_lock(hashtextextended('kb claim', 0));
+
 -- name: JobClaim :one
 -- Takes up the next job: the one that this River job held before it was interrupted, else the oldest queued job of the
 -- project that has waited longest for its turn. A project's jobs run one at a time, in order.
@@ -50,7 +56,6 @@ turn AS (
         AND NOT EXISTS (SELECT FROM jobs AS j WHERE j.project_id = p.id AND j.status = 'processing')
     ORDER BY p.served_at NULLS FIRST, p.id
     LIMIT 1
-    FOR UPDATE SKIP LOCKED
 ),
 served AS (
     UPDATE projects AS p SET served_at = clock_timestamp() FROM turn WHERE p.id = turn.project_id

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -54,7 +55,11 @@ func (StatisticsArgs) InsertOpts() river.InsertOpts {
 
 // NewInserter gives a client that only inserts jobs.
 func NewInserter(pool *pgxpool.Pool) (*river.Client[pgx.Tx], error) {
-	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{})
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		// River swallows the notification of a job that comes within the cooldown of the one before, and the job then waits
+		// for the worker's next poll.
+		FetchCooldown: time.Millisecond,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make the job client: %w", err)
 	}

@@ -95,7 +95,11 @@ func Measure(ctx context.Context, searcher *search.Searcher, set *Set, loaded *L
 type Loaded struct {
 	ProjectID uuid.UUID
 	Chunks    int64
-	names     map[uuid.UUID]string
+	// Took is how long the loading took, 0 when everything was there.
+	Took time.Duration
+	// EmbeddingShare is the share of that in which each worker embedded, from 0 to 1.
+	EmbeddingShare float64
+	names          map[uuid.UUID]string
 }
 
 // ranking gives the set's own ids of the documents in an answer, each at the place of its best chunk.

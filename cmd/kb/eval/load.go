@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -36,9 +38,12 @@ func Load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, se
 	for _, id := range present {
 		there[id] = true
 	}
+	started := time.Now()
+	workers := runtime.GOMAXPROCS(0)
+	var embedding atomic.Int64
 	done := make(chan struct{}, len(set.Documents))
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
+	group.SetLimit(workers)
 	count := len(there)
 	progress(count)
 	for _, document := range set.Documents {
@@ -47,7 +52,9 @@ func Load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, se
 		}
 		group.Go(func() error {
 			defer func() { done <- struct{}{} }()
-			return load(groupCtx, pool, ingester, project.ID, document)
+			took, err := load(groupCtx, pool, ingester, project.ID, document)
+			embedding.Add(int64(took))
+			return err
 		})
 		for len(done) > 0 {
 			<-done
@@ -62,10 +69,18 @@ func Load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, se
 		return nil, fmt.Errorf("load %s: %w", set.Name, err)
 	}
 	progress(len(set.Documents))
-	return finish(ctx, pool, project.ID, count != len(there) || len(done) > 0)
+	took := time.Since(started)
+	changed := count != len(there) || len(done) > 0
+	loaded, err := finish(ctx, pool, project.ID, changed)
+	if err == nil && changed {
+		loaded.Took = took
+		loaded.EmbeddingShare = float64(embedding.Load()) / float64(took*time.Duration(workers))
+	}
+	return loaded, err
 }
 
-func load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, projectID uuid.UUID, document Document) error {
+// load ingests one document and says how long its embedding took.
+func load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, projectID uuid.UUID, document Document) (time.Duration, error) {
 	hash := sha256.Sum256([]byte(document.ID + "\x00" + document.Title + "\x00" + document.Text))
 	if strings.TrimSpace(document.Text) == "" {
 		document.Text = document.Title
@@ -79,9 +94,9 @@ func load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, pr
 	}
 	prepared, err := ingester.Prepare(ctx, source, func(string, int, int) {})
 	if err != nil {
-		return fmt.Errorf("document %s: %w", document.ID, err)
+		return 0, fmt.Errorf("document %s: %w", document.ID, err)
 	}
-	return db.InTx(ctx, pool, func(tx pgx.Tx) error {
+	return prepared.Timings[worker.PhaseEmbed], db.InTx(ctx, pool, func(tx pgx.Tx) error {
 		_, err := ingester.Store(ctx, tx, prepared)
 		return err
 	})

@@ -96,10 +96,13 @@ func readLines[T any](content []byte) ([]T, error) {
 	var rows []T
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	lines.Buffer(nil, len(content)+1)
-	for lines.Scan() {
+	for number := 1; lines.Scan(); number++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
 		var row T
 		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			return nil, fmt.Errorf("line %d: %w", len(rows)+1, err)
+			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 		rows = append(rows, row)
 	}
