@@ -4,6 +4,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
@@ -30,10 +32,12 @@ type Enqueuer interface {
 
 // Options are what the server stands on.
 type Options struct {
-	Conn     db.Conn
-	Bucket   *blob.Bucket
-	Jobs     Enqueuer
-	Searcher *search.Searcher
+	// ProjectID is the project of all requests. Defaults to the default project.
+	ProjectID uuid.UUID
+	Conn      db.Conn
+	Bucket    *blob.Bucket
+	Jobs      Enqueuer
+	Searcher  *search.Searcher
 	// Space is the embedding space in use, as /status shows it.
 	Space embed.Space
 	// APIKey is the bearer token that requests must carry; empty means that they need none.
@@ -56,6 +60,7 @@ type Server struct {
 // New builds a server. It opens nothing: what it stands on is there already.
 func New(opts Options) *Server {
 	s := &Server{Options: opts, queries: db.New()}
+	s.ProjectID = cmp.Or(s.ProjectID, db.DefaultProjectID)
 	mux := http.NewServeMux()
 	api := humago.New(mux, config())
 	s.openAPI = api.OpenAPI()
@@ -67,7 +72,7 @@ func New(opts Options) *Server {
 	s.registerSearch(api)
 	documentErrors(s.openAPI)
 
-	s.handler = s.recoverPanics(s.logRequests(s.authenticate(s.refuseEncoded(jsonErrors(mux)))))
+	s.handler = s.recoverPanics(s.logRequests(s.authenticate(s.refuseEncoded(s.enterProject(jsonErrors(mux))))))
 	return s
 }
 

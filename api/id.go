@@ -42,5 +42,11 @@ func parseID(prefix, public string) (id uuid.UUID, ok bool) {
 	return id, err == nil
 }
 
-// projectOf gives the project that a request works in. Until there are tenants it is the default one.
-func projectOf(context.Context) uuid.UUID { return db.DefaultProjectID }
+// projectOf gives the project that a request works in. Until there are tenants it is the server's.
+func projectOf(ctx context.Context) uuid.UUID {
+	id, ok := ctx.Value(projectKey).(uuid.UUID)
+	if !ok {
+		return db.DefaultProjectID
+	}
+	return id
+}

@@ -16,7 +16,10 @@ import (
 
 type contextKey int
 
-const requestIDKey contextKey = iota
+const (
+	requestIDKey contextKey = iota
+	projectKey
+)
 
 func requestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
@@ -71,6 +74,13 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 				Message: "An error of the server's own; the operator finds it in the log."}).write(w)
 		}()
 		next.ServeHTTP(w, r)
+	})
+}
+
+// enterProject says which project the request works in.
+func (s *Server) enterProject(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), projectKey, s.ProjectID)))
 	})
 }
 

@@ -457,6 +457,22 @@ func (q *Queries) JobProgress(ctx context.Context, db DBTX, arg JobProgressParam
 	return err
 }
 
+const jobRelease = `-- name: JobRelease :exec
+UPDATE jobs SET attempts = greatest(attempts - 1, 0)
+WHERE project_id = $1 AND id = $2 AND status = 'processing'
+`
+
+type JobReleaseParams struct {
+	ProjectID uuid.UUID
+	ID        uuid.UUID
+}
+
+// Gives back the attempt of a job whose worker was asked to stop: that is no fault of the file.
+func (q *Queries) JobRelease(ctx context.Context, db DBTX, arg JobReleaseParams) error {
+	_, err := db.Exec(ctx, jobRelease, arg.ProjectID, arg.ID)
+	return err
+}
+
 const jobRescue = `-- name: JobRescue :execrows
 UPDATE river_job AS r
 SET state = 'available', scheduled_at = now()

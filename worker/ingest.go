@@ -86,7 +86,7 @@ func (w *ingestWorker) run(ctx context.Context, claimed db.Job) error {
 	case err == nil:
 		return w.clean(ctx, log, claimed, finish)
 	case ctx.Err() != nil:
-		return err
+		return errors.Join(err, w.release(ctx, claimed))
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		return w.fail(ctx, log, claimed, codeLost, "The uploaded file is gone from the staging area; upload it again.")
 	}
@@ -192,6 +192,13 @@ func (w *ingestWorker) dropOriginal(ctx context.Context, log *slog.Logger, claim
 	if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 		log.WarnContext(ctx, "original left behind", slog.Any("error", err))
 	}
+}
+
+// release gives back the attempt of a job that a stop of the worker interrupts.
+func (w *ingestWorker) release(ctx context.Context, claimed db.Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), heartbeat)
+	defer cancel()
+	return db.New().JobRelease(ctx, w.conn, db.JobReleaseParams{ProjectID: claimed.ProjectID, ID: claimed.ID})
 }
 
 // clean does what may be done late: the staged file goes, the statistics take the new words in. Neither can undo the job.

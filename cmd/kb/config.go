@@ -62,7 +62,7 @@ type Config struct {
 	ChunkSize int `env:"KB_CHUNK_SIZE" envDefault:"0"`
 	// ChunkOverlap is how many tokens of a chunk the next one repeats. Defaults to 0.
 	ChunkOverlap int `env:"KB_CHUNK_OVERLAP" envDefault:"0"`
-	// MaxUploadBytes is the largest file or note. Defaults to 104857600 (100 MiB).
+	// MaxUploadBytes is the largest file; a note sent as a form field ends at 14 MiB. Defaults to 104857600 (100 MiB).
 	MaxUploadBytes int64 `env:"KB_MAX_UPLOAD_BYTES" envDefault:"104857600"`
 
 	// SearchTimeout bounds one search. Defaults to 10s.

@@ -5,10 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/kb-search/kb/api"
+	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/cmd/kb/eval"
 )
 
@@ -56,12 +63,22 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 		}
 		_ = bar.Finish()
 		a.writeLoaded(judged, loaded)
+		server, err := serveProject(ctx, p, config, loaded.ProjectID, searcher, logger)
+		if err != nil {
+			return err
+		}
 		for _, arm := range measured {
 			result, err := eval.Measure(ctx, searcher, judged, loaded, arm, *queries)
+			if err == nil {
+				err = eval.MeasureRequests(ctx, http.DefaultClient, "http://"+server.Addr, judged, *queries, &result)
+			}
 			if err != nil {
-				return err
+				return errors.Join(err, server.Close())
 			}
 			results = append(results, result)
+		}
+		if err := server.Close(); err != nil {
+			return err
 		}
 	}
 	if *asJSON {
@@ -70,6 +87,25 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 		return encoder.Encode(results)
 	}
 	return a.writeResults(results)
+}
+
+// serveProject serves one project on a loopback address, so that whole requests can be timed.
+func serveProject(ctx context.Context, p *parts, config Config, projectID uuid.UUID, searcher *search.Searcher, logger *slog.Logger) (*http.Server, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	server := &http.Server{Addr: listener.Addr().String(), ReadHeaderTimeout: readHeaderTimeout, Handler: api.New(api.Options{
+		ProjectID: projectID, Conn: p.pool, Bucket: p.bucket, Searcher: searcher, Space: p.embedder.Space(),
+		MaxUploadBytes: config.MaxUploadBytes, SearchTimeout: config.SearchTimeout, Logger: quiet,
+	})}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.ErrorContext(ctx, "serve the scratch project", slog.Any("error", err))
+		}
+	}()
+	return server, nil
 }
 
 func (a *app) writeLoaded(set *eval.Set, loaded *eval.Loaded) {
@@ -96,10 +132,10 @@ func parseArms(names string) ([]eval.Arm, error) {
 
 func (a *app) writeResults(results []eval.Result) error {
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(table, "set\tarm\tdocuments\tchunks\tqueries\tnDCG@10\trecall@100\tMRR\tstatement p50\tp95\tembed p50\tp95 ms\t")
+	_, _ = fmt.Fprintln(table, "set\tarm\tdocuments\tchunks\tqueries\tnDCG@10\trecall@100\tMRR\tstatement p50\tp95\tembed p50\tp95\trequest p50\tp95 ms\t")
 	for _, r := range results {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%.3f\t%.3f\t%.3f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", r.Set, r.Arm, r.Documents, r.Chunks,
-			r.Queries, r.NDCG10, r.Recall100, r.MRR, r.StatementP50, r.StatementP95, r.EmbedP50, r.EmbedP95)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%.3f\t%.3f\t%.3f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", r.Set, r.Arm, r.Documents, r.Chunks,
+			r.Queries, r.NDCG10, r.Recall100, r.MRR, r.StatementP50, r.StatementP95, r.EmbedP50, r.EmbedP95, r.RequestP50, r.RequestP95)
 	}
 	return table.Flush()
 }

@@ -84,6 +84,11 @@ WHERE project_id = @project_id AND id = @id AND status = 'processing';
 -- name: JobHeartbeat :exec
 UPDATE jobs SET heartbeat_at = clock_timestamp() WHERE project_id = @project_id AND id = @id AND status = 'processing';
 
+-- name: JobRelease :exec
+-- Gives back the attempt of a job whose worker was asked to stop: that is no fault of the file.
+UPDATE jobs SET attempts = greatest(attempts - 1, 0)
+WHERE project_id = @project_id AND id = @id AND status = 'processing';
+
 -- name: JobRescue :execrows
 -- Gives the jobs of dead processes back: a processing job without a sign of life makes its River job available again,
 -- which then takes the same job up.

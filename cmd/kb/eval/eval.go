@@ -3,8 +3,12 @@
 package eval
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,6 +54,9 @@ type Result struct {
 	StatementP95 float64 `json:"statement_p95_ms"`
 	EmbedP50     float64 `json:"embed_p50_ms"`
 	EmbedP95     float64 `json:"embed_p95_ms"`
+	// RequestP50 and RequestP95 are of the whole request over HTTP.
+	RequestP50 float64 `json:"request_p50_ms"`
+	RequestP95 float64 `json:"request_p95_ms"`
 }
 
 // Measure asks a loaded set's queries, the first of them when limit is above 0, and scores the answers.
@@ -89,6 +96,54 @@ func Measure(ctx context.Context, searcher *search.Searcher, set *Set, loaded *L
 	result.StatementP50, result.StatementP95 = percentile(statements, 50), percentile(statements, 95)
 	result.EmbedP50, result.EmbedP95 = percentile(embeddings, 50), percentile(embeddings, 95)
 	return result, nil
+}
+
+// MeasureRequests asks the first queries of a set, at most limit, over HTTP and adds the times of whole requests.
+// serverURL is a server whose project is the loaded set's.
+func MeasureRequests(ctx context.Context, client *http.Client, serverURL string, set *Set, limit int, result *Result) error {
+	var requests []time.Duration
+	for i, query := range set.Queries {
+		if limit > 0 && i == limit {
+			break
+		}
+		body := map[string]any{"query": query.Text, "fts_only": result.Arm == ArmLexical, "vec_only": result.Arm == ArmSemantic}
+		if query.Store != "" {
+			body["tags"] = []string{storeTag(query.Store)}
+		}
+		took, err := ask(ctx, client, serverURL, body)
+		if err != nil {
+			return fmt.Errorf("query %s of %s over HTTP: %w", query.ID, set.Name, err)
+		}
+		requests = append(requests, took)
+	}
+	result.RequestP50, result.RequestP95 = percentile(requests, 50), percentile(requests, 95)
+	return nil
+}
+
+// ask sends one search, reads its answer, and says how long that took.
+func ask(ctx context.Context, client *http.Client, serverURL string, body map[string]any) (time.Duration, error) {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return 0, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, serverURL+"/api/v1/search", bytes.NewReader(encoded))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	started := time.Now()
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return 0, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("status %d", response.StatusCode)
+	}
+	return time.Since(started), nil
 }
 
 // Loaded is a set that stands in the database.
