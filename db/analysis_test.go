@@ -72,6 +72,20 @@ func TestAnalyzeText(t *testing.T) {
 	}
 }
 
+func TestWordQueryMatchesItsLexemeOnly(t *testing.T) {
+	t.Parallel()
+
+	tx := dbtest.Tx(t)
+	for _, lexeme := range []string{"pump", "it's", `a\b`, `\`, `'`, "a & b", "!x", "x:*", "(", "é", "水", "水泵", `"q"`, "<->"} {
+		var finds, other bool
+		err := tx.QueryRow(t.Context(), `SELECT array_to_tsvector(ARRAY[$1::text]) @@ word_query($1), array_to_tsvector(ARRAY['x', 'a', 'b']) @@ word_query($1)`, lexeme).
+			Scan(&finds, &other)
+		if err != nil || !finds || other {
+			t.Errorf("%q: finds itself %t, another %t, %v", lexeme, finds, other, err)
+		}
+	}
+}
+
 // The default parser is quadratic in words joined by some characters: 50 kB of a_a_a cost it 32 seconds.
 func TestAnalyzeTextIsLinear(t *testing.T) {
 	t.Parallel()

@@ -283,6 +283,23 @@ func TestSearch(t *testing.T) {
 		}
 	})
 
+	t.Run("ChunksWithoutWordsDoNotDivideByZero", func(t *testing.T) {
+		tx, err := c.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(context.Background()) }()
+		for _, stats := range []string{"n = 1, total_length = 0", "n = 0, total_length = 0", "n = -1, total_length = 5"} {
+			if _, err := tx.Exec(t.Context(), "UPDATE corpus_stats SET "+stats); err != nil {
+				t.Fatal(err)
+			}
+			rows, err := db.New().Search(t.Context(), tx, c.params(c.tiny, "needle common"))
+			if err != nil || len(rows) != 10 {
+				t.Errorf("%s: %d rows, %v", stats, len(rows), err)
+			}
+		}
+	})
+
 	t.Run("WordsThatStatisticsDoNotKnowAreFound", func(t *testing.T) {
 		if _, err := c.pool.Exec(t.Context(), "DELETE FROM lexeme_stats WHERE project_id = $1", c.tiny); err != nil {
 			t.Fatal(err)

@@ -98,6 +98,17 @@ RETURN setweight(to_tsvector(config::regconfig, analyze_text(title)), 'A')
     || setweight(to_tsvector(config::regconfig, analyze_text(content)), 'D');
 -- +goose StatementEnd
 
+-- word_query is the query for exactly one lexeme, whatever characters it has. A lone Chinese, Japanese or Korean character
+-- stands in texts only inside pairs, so it is looked for as their beginning.
+-- +goose StatementBegin
+CREATE FUNCTION word_query(lexeme text) RETURNS tsquery
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || ''''
+    || CASE WHEN length(lexeme) = 1 AND is_cjk(lexeme) THEN ':*' ELSE '' END
+)::tsquery;
+-- +goose StatementEnd
+
 -- search_length counts the words of a tsvector.
 -- +goose StatementBegin
 CREATE FUNCTION search_length(vector tsvector) RETURNS integer
@@ -106,6 +117,7 @@ RETURN (SELECT coalesce(sum(cardinality(positions)), 0) FROM unnest(vector));
 -- +goose StatementEnd
 
 -- +goose Down
+DROP FUNCTION word_query(text);
 DROP FUNCTION search_length(tsvector);
 DROP FUNCTION search_vector(text, text, text);
 DROP FUNCTION analyze_text(text);

@@ -18,11 +18,12 @@ WITH corpus AS MATERIALIZED (
     SELECT
         p.text_config::regconfig AS text_config,
         coalesce((SELECT sum(s.n) FROM corpus_stats AS s WHERE s.project_id = @project_id), 1)::float8 AS n,
-        coalesce((
+        -- Never 0, also while deltas wait to be folded: bm25 divides by it.
+        greatest(coalesce((
             SELECT s.total_length::float8 / nullif(s.n, 0)
             FROM corpus_stats AS s
             WHERE s.project_id = @project_id AND s.store = 'document'
-        ), 100)::float8 AS average_length
+        ), 100), 1)::float8 AS average_length
     FROM projects AS p
     WHERE p.id = @project_id
 ),
@@ -39,8 +40,7 @@ query_word AS MATERIALIZED (
 ),
 word AS MATERIALIZED (
     SELECT
-        -- A lone Chinese character stands only inside pairs, so it is looked for as their beginning.
-        (quote_literal(q.lexeme) || CASE WHEN length(q.lexeme) = 1 AND is_cjk(q.lexeme) THEN ':*' ELSE '' END)::tsquery AS match,
+        word_query(q.lexeme) AS match,
         inverse_document_frequency(corpus.n, greatest(q.df, 1)::float8) AS idf,
         -- Words that the statistics do not know yet cost nothing until they do; the first known word always runs.
         (sum(q.df) OVER rarest <= @row_budget::int OR sum(least(q.df, 1)) OVER rarest <= 1) AS affordable
