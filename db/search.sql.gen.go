@@ -49,6 +49,12 @@ word AS MATERIALIZED (
     CROSS JOIN corpus
     WINDOW rarest AS (ORDER BY q.df, q.lexeme)
 ),
+matching AS MATERIALIZED (
+    SELECT
+        string_agg(word.match::text, ' & ')::tsquery AS all_words,
+        string_agg(word.match::text, ' | ')::tsquery AS any_word
+    FROM word
+),
 recalled AS MATERIALIZED (
     SELECT r.document_id, r.chunk_id, sum(bm25(word.idf, term_frequency(r.rank), r.length, corpus.average_length, $8::float8, $9::float8)) AS score
     FROM word
@@ -197,14 +203,14 @@ SELECT
     r.bonus::float8 AS bonus,
     coalesce(1 - (e.embedding::halfvec(384) <=> $1::halfvec(384)), 0)::float8 AS similarity,
     (e.embedding IS NOT NULL AND $1 IS NOT NULL)::boolean AS has_similarity,
-    coalesce((SELECT bool_and(w.tsv @@ word.match) FROM word), false)::boolean AS has_all_words,
-    coalesce((SELECT bool_or(w.tsv @@ word.match) FROM word), false)::boolean AS has_any_word,
-    coalesce((
+    coalesce(w.tsv @@ (SELECT m.all_words FROM matching AS m), false)::boolean AS has_all_words,
+    coalesce(w.tsv @@ (SELECT m.any_word FROM matching AS m), false)::boolean AS has_any_word,
+    CASE WHEN d.tags = '{}' THEN '{}' ELSE coalesce((
         SELECT jsonb_object_agg(t.name, t.description)
         FROM jsonb_each_text(d.tags) AS pair
         JOIN tags AS t ON t.project_id = $2 AND t.name = tag_name(pair.key, pair.value)
         WHERE t.description IS NOT NULL
-    ), '{}')::jsonb AS tag_contexts
+    ), '{}') END::jsonb AS tag_contexts
 FROM result AS r
 JOIN chunks AS c ON c.project_id = $2 AND c.document_id = r.document_id AND c.id = r.chunk_id
 JOIN chunk_words AS w ON w.project_id = $2 AND w.document_id = r.document_id AND w.chunk_id = r.chunk_id
