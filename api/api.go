@@ -69,10 +69,12 @@ func New(opts Options) *Server {
 	s.registerStatus(api)
 	s.registerJobs(api)
 	s.registerDocuments(api)
+	s.registerFiles(api)
+	s.registerTags(api)
 	s.registerSearch(api)
 	documentErrors(s.openAPI)
 
-	s.handler = s.recoverPanics(s.logRequests(s.authenticate(s.refuseEncoded(s.enterProject(jsonErrors(mux))))))
+	s.handler = s.recoverPanics(s.enterProject(s.logRequests(s.authenticate(s.refuseEncoded(jsonErrors(mux))))))
 	return s
 }
 

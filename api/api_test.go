@@ -147,6 +147,11 @@ func (s *server) get(t *testing.T, path string) answer {
 	return s.do(t, http.MethodGet, path, nil)
 }
 
+func (s *server) put(t *testing.T, path, body string) answer {
+	t.Helper()
+	return s.do(t, http.MethodPut, path, strings.NewReader(body), "Content-Type", "application/json")
+}
+
 func (s *server) post(t *testing.T, path, body string) answer {
 	t.Helper()
 	return s.do(t, http.MethodPost, path, strings.NewReader(body), "Content-Type", "application/json")
@@ -240,6 +245,12 @@ func (a answer) object(t *testing.T) (object map[string]any) {
 		t.Fatalf("%v: %s", err, a.body)
 	}
 	return object
+}
+
+func (a answer) names(t *testing.T) (names []string) {
+	t.Helper()
+	must(t, json.Unmarshal(a.body, &names))
+	return names
 }
 
 func (a answer) list(t *testing.T) (list []map[string]any) {

@@ -39,6 +39,9 @@ func (s *server) wantDocumented(t *testing.T, method, path string, a answer) {
 		return
 	}
 	media := response.Content["application/json"]
+	if media == nil && operation.OperationID == "downloadDocument" {
+		return
+	}
 	if media == nil {
 		t.Errorf("%s: %d has no JSON in the document: %v", operation.OperationID, a.status, response.Content)
 		return

@@ -17,6 +17,8 @@ type operation struct {
 	Status int
 	// Errors are the further statuses that it can answer with.
 	Errors []int
+	// Responses documents answers that are no JSON.
+	Responses map[string]*huma.Response
 	// MaxBodyBytes bounds a JSON body. Defaults to 1 MiB.
 	MaxBodyBytes int64
 	Middlewares  huma.Middlewares
@@ -29,7 +31,8 @@ func register[I, O any](s *Server, api huma.API, op operation, handler func(cont
 	documented := huma.Operation{
 		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Description,
 		DefaultStatus: op.Status, MaxBodyBytes: op.MaxBodyBytes, Middlewares: op.Middlewares, Tags: []string{op.Tag},
-		Errors: append(op.Errors, http.StatusInternalServerError), BodyReadTimeout: -1,
+		Responses: op.Responses,
+		Errors:    append(op.Errors, http.StatusInternalServerError), BodyReadTimeout: -1,
 	}
 	if op.Action == "" {
 		documented.Security = []map[string][]string{}

@@ -185,16 +185,29 @@ func parseTags(field string, values []string) (json.RawMessage, error) {
 		}
 		names = append(names, strings.Split(value, ",")...)
 	}
-	for i, name := range names {
-		names[i] = cleanLine(name)
-		if utf8.RuneCountInString(names[i]) > maxTag {
+	names, err := cleanTags(field, names)
+	return db.TagBag(names), err
+}
+
+// cleanTags gives tag names as they are stored, without blank ones.
+func cleanTags(field string, names []string) ([]string, error) {
+	cleaned := make([]string, 0, len(names))
+	for _, name := range names {
+		name = cleanLine(name)
+		if key, value, _ := strings.Cut(name, ":"); value == "" {
+			name = key
+		}
+		if utf8.RuneCountInString(name) > maxTag {
 			return nil, errInvalid(field, "A tag has more than %d characters.", maxTag)
 		}
+		if name != "" {
+			cleaned = append(cleaned, name)
+		}
 	}
-	if len(names) > maxTags {
+	if len(cleaned) > maxTags {
 		return nil, errInvalid(field, "There are more than %d tags.", maxTags)
 	}
-	return db.TagBag(names), nil
+	return cleaned, nil
 }
 
 // cleanLine makes one line of valid text: no NUL, no control characters, no outer spaces.

@@ -13,6 +13,59 @@ import (
 	"github.com/google/uuid"
 )
 
+const documentChangeTags = `-- name: DocumentChangeTags :one
+WITH changed AS (
+    SELECT d.id, coalesce((
+        SELECT jsonb_object_agg(pair.key, pair.value)
+        FROM jsonb_each_text(d.tags) AS pair
+        WHERE tag_name(pair.key, pair.value) <> ALL ($2::text[])
+    ), '{}') || $3::jsonb AS tags
+    FROM documents AS d
+    WHERE d.project_id = $1 AND d.id = $4
+    FOR UPDATE
+)
+UPDATE documents AS d
+SET tags = c.tags, updated_at = CASE WHEN d.tags = c.tags THEN d.updated_at ELSE clock_timestamp() END
+FROM changed AS c
+WHERE d.project_id = $1 AND d.id = c.id
+RETURNING d.project_id, d.id, d.title, d.doc_type, d.tags, d.metadata, d.content_hash, d.original_filename, d.stored_path, d.size, d.chunk_count, d.version, d.created_at, d.updated_at
+`
+
+type DocumentChangeTagsParams struct {
+	ProjectID uuid.UUID
+	Removed   []string
+	Added     json.RawMessage
+	ID        uuid.UUID
+}
+
+// Takes tags away by name, then adds pairs. A document that changes by it gets a time of change.
+func (q *Queries) DocumentChangeTags(ctx context.Context, db DBTX, arg DocumentChangeTagsParams) (Document, error) {
+	row := db.QueryRow(ctx, documentChangeTags,
+		arg.ProjectID,
+		arg.Removed,
+		arg.Added,
+		arg.ID,
+	)
+	var i Document
+	err := row.Scan(
+		&i.ProjectID,
+		&i.ID,
+		&i.Title,
+		&i.DocType,
+		&i.Tags,
+		&i.Metadata,
+		&i.ContentHash,
+		&i.OriginalFilename,
+		&i.StoredPath,
+		&i.Size,
+		&i.ChunkCount,
+		&i.Version,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+	)
+	return i, err
+}
+
 const documentCount = `-- name: DocumentCount :one
 SELECT count(*) FROM documents
 WHERE project_id = $1

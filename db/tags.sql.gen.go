@@ -11,6 +11,49 @@ import (
 	"github.com/google/uuid"
 )
 
+const tagDescribe = `-- name: TagDescribe :many
+WITH described AS (
+    UPDATE tags AS t
+    SET description = nullif($2::text, '')
+    WHERE t.project_id = $3 AND lower(t.name) = lower($1::text)
+    RETURNING t.name, t.description
+)
+SELECT d.name, d.description FROM described AS d ORDER BY d.name <> $1::text, d.name
+`
+
+type TagDescribeParams struct {
+	Name        string
+	Description string
+	ProjectID   uuid.UUID
+}
+
+type TagDescribeRow struct {
+	Name        string
+	Description *string
+}
+
+// Sets the description of the tag, whatever the case of its name, and gives what it changed, the exact spelling first.
+// An empty description clears it.
+func (q *Queries) TagDescribe(ctx context.Context, db DBTX, arg TagDescribeParams) ([]TagDescribeRow, error) {
+	rows, err := db.Query(ctx, tagDescribe, arg.Name, arg.Description, arg.ProjectID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TagDescribeRow
+	for rows.Next() {
+		var i TagDescribeRow
+		if err := rows.Scan(&i.Name, &i.Description); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const tagInsertMany = `-- name: TagInsertMany :exec
 INSERT INTO tags (project_id, name)
 SELECT $1, u.name FROM unnest($2::text[]) AS u (name)
@@ -26,4 +69,46 @@ type TagInsertManyParams struct {
 func (q *Queries) TagInsertMany(ctx context.Context, db DBTX, arg TagInsertManyParams) error {
 	_, err := db.Exec(ctx, tagInsertMany, arg.ProjectID, arg.Names)
 	return err
+}
+
+const tagList = `-- name: TagList :many
+WITH carried AS (
+    SELECT tag_name(pair.key, pair.value) AS name, count(*) AS documents
+    FROM documents AS d
+    CROSS JOIN LATERAL jsonb_each_text(d.tags) AS pair
+    WHERE d.project_id = $1
+    GROUP BY 1
+)
+SELECT t.name, coalesce(c.documents, 0)::bigint AS documents, t.description
+FROM tags AS t
+LEFT JOIN carried AS c ON c.name = t.name
+WHERE t.project_id = $1
+ORDER BY t.name
+`
+
+type TagListRow struct {
+	Name        string
+	Documents   int64
+	Description *string
+}
+
+// All known tags by name, each with the number of documents that carry it.
+func (q *Queries) TagList(ctx context.Context, db DBTX, projectID uuid.UUID) ([]TagListRow, error) {
+	rows, err := db.Query(ctx, tagList, projectID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TagListRow
+	for rows.Next() {
+		var i TagListRow
+		if err := rows.Scan(&i.Name, &i.Documents, &i.Description); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -58,3 +58,21 @@ RETURNING d.*;
 -- name: DocumentExport :many
 -- The ids and file names of all documents, for an evaluation to map results back to its own ids.
 SELECT id, original_filename FROM documents WHERE project_id = @project_id;
+
+-- name: DocumentChangeTags :one
+-- Takes tags away by name, then adds pairs. A document that changes by it gets a time of change.
+WITH changed AS (
+    SELECT d.id, coalesce((
+        SELECT jsonb_object_agg(pair.key, pair.value)
+        FROM jsonb_each_text(d.tags) AS pair
+        WHERE tag_name(pair.key, pair.value) <> ALL (@removed::text[])
+    ), '{}') || @added::jsonb AS tags
+    FROM documents AS d
+    WHERE d.project_id = @project_id AND d.id = @id
+    FOR UPDATE
+)
+UPDATE documents AS d
+SET tags = c.tags, updated_at = CASE WHEN d.tags = c.tags THEN d.updated_at ELSE clock_timestamp() END
+FROM changed AS c
+WHERE d.project_id = @project_id AND d.id = c.id
+RETURNING d.*;

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"unicode"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"gocloud.dev/gcerrors"
+
+	"github.com/kb-search/kb/db"
+)
+
+func (s *Server) registerFiles(api huma.API) {
+	binary := map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	register(s, api, operation{
+		ID: "downloadDocument", Method: http.MethodGet, Path: "/api/v1/documents/{document_id}/file", Tag: "Documents",
+		Summary:     "Download a document's original file",
+		Description: "Answers byte ranges. The file always comes as an attachment, so that no browser shows it as a page of the server's.",
+		Action:      "files:DownloadFile", Errors: []int{http.StatusNotFound, http.StatusRequestedRangeNotSatisfiable},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The whole file", Content: binary},
+			"206": {Description: "The ranges that were asked for", Content: binary},
+			"304": {Description: "The file that the caller has is the same"},
+		},
+	}, s.documentFile)
+}
+
+func (s *Server) documentFile(ctx context.Context, in *documentInput) (*huma.StreamResponse, error) {
+	id, ok := parseID(prefixDocument, in.DocumentID)
+	if !ok {
+		return nil, errNotFound("document")
+	}
+	row, err := s.queries.DocumentGet(ctx, s.Conn, db.DocumentGetParams{ProjectID: projectOf(ctx), ID: id})
+	if db.Kind(err) == db.KindNotFound {
+		return nil, errNotFound("document")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get document %s: %w", id, err)
+	}
+	reader, err := s.Bucket.NewReader(ctx, row.StoredPath, nil)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil, errNotFound("file")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the original of document %s: %w", id, err)
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		defer func() { _ = reader.Close() }()
+		r, w := humago.Unwrap(ctx)
+		header := w.Header()
+		header.Set("Content-Type", contentType(row.OriginalFilename))
+		header.Set("Content-Disposition", attachment(row.OriginalFilename))
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("ETag", fmt.Sprintf(`"%x"`, row.ContentHash))
+		http.ServeContent(&rangeWriter{ResponseWriter: w}, r, "", row.CreatedAt, reader)
+	}}, nil
+}
+
+// rangeWriter gives the refusal of a range the form of every other error.
+type rangeWriter struct {
+	http.ResponseWriter
+	refused bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *rangeWriter) WriteHeader(status int) {
+	if status != http.StatusRequestedRangeNotSatisfiable {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.refused = true
+	w.Header().Del("Content-Disposition")
+	(&Error{status: status, Short: "range not satisfiable", Code: "range_not_satisfiable",
+		Message: "The file is shorter than the range that was asked for."}).write(w.ResponseWriter)
+}
+
+// Write implements io.Writer; the plain text that follows a refusal is dropped.
+func (w *rangeWriter) Write(p []byte) (int, error) {
+	if w.refused {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// contentType goes by the file's extension; what has none is bytes.
+func contentType(filename string) string {
+	switch extension := strings.ToLower(path.Ext(filename)); extension {
+	case ".md", ".markdown", ".mdx":
+		return "text/markdown; charset=utf-8"
+	case "":
+		return "application/octet-stream"
+	default:
+		if known := mime.TypeByExtension(extension); known != "" {
+			return known
+		}
+		return "application/octet-stream"
+	}
+}
+
+// attachment is a Content-Disposition for any name (RFC 6266): an ASCII form for old clients, and the name itself.
+func attachment(filename string) string {
+	ascii := strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII || unicode.IsControl(r) || r == '"' || r == '\\' || r == '%' {
+			return '_'
+		}
+		return r
+	}, filename)
+	encoded := strings.ReplaceAll(url.QueryEscape(filename), "+", "%20")
+	return fmt.Sprintf(`attachment; filename="%s"; filename*=UTF-8''%s`, ascii, encoded)
+}
