@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kb-search/kb/db"
@@ -85,6 +87,12 @@ func (s *Server) registerJobs(api huma.API) {
 		ID: "getJob", Method: http.MethodGet, Path: "/api/v1/jobs/{job_id}", Tag: "Jobs",
 		Summary: "Get a job", Action: "documents:GetDocument", Errors: []int{http.StatusNotFound},
 	}, s.jobGet)
+	register(s, api, operation{
+		ID: "cancelJob", Method: http.MethodPost, Path: "/api/v1/jobs/{job_id}/cancel", Tag: "Jobs",
+		Summary:     "Cancel a job",
+		Description: "Ends a job that waits or is worked on; nothing of it is stored. A job that has ended already is 409.",
+		Action:      "documents:CreateDocument", Errors: []int{http.StatusNotFound, http.StatusConflict},
+	}, s.jobCancel)
 }
 
 // formOverhead is what a multipart form may take beside its file or note: names, borders, short fields.
@@ -256,6 +264,43 @@ func (s *Server) jobList(ctx context.Context, in *jobListInput) (*jobListOutput,
 		out.Link = nextLink("/api/v1/jobs", query, in.PageInput, next.String())
 	}
 	return out, nil
+}
+
+func (s *Server) jobCancel(ctx context.Context, in *jobGetInput) (*jobGetOutput, error) {
+	id, ok := parseID(prefixJob, in.JobID)
+	if !ok {
+		return nil, errNotFound("job")
+	}
+	row, err := s.queries.JobCancel(ctx, s.Conn, db.JobCancelParams{ProjectID: projectOf(ctx), ID: id})
+	if db.Kind(err) == db.KindNotFound {
+		return nil, s.whyNotCancelled(ctx, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cancel job %s: %w", id, err)
+	}
+	if row.StartedAt == nil {
+		// No worker will come by to take the upload away. One that stays behind for a moment is seen by nobody.
+		if err := s.Bucket.Delete(context.WithoutCancel(ctx), row.StagingPath); err != nil {
+			s.Logger.WarnContext(ctx, "staged file left behind", slog.String("job_id", id.String()), slog.Any("error", err))
+		}
+	}
+	body, err := newJob(row)
+	return &jobGetOutput{Body: body}, err
+}
+
+// whyNotCancelled tells a job that has ended from one that is not there.
+func (s *Server) whyNotCancelled(ctx context.Context, id uuid.UUID) error {
+	row, err := s.queries.JobGet(ctx, s.Conn, db.JobGetParams{ProjectID: projectOf(ctx), ID: id})
+	if db.Kind(err) == db.KindNotFound {
+		return errNotFound("job")
+	}
+	if err != nil {
+		return fmt.Errorf("get job %s: %w", id, err)
+	}
+	return &Error{
+		status: http.StatusConflict, Short: "conflict", Code: "job_ended",
+		Message: fmt.Sprintf("The job has ended already: it is %s.", row.Status),
+	}
 }
 
 type jobGetInput struct {

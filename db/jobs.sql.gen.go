@@ -25,6 +25,50 @@ func (q *Queries) JobAnyQueued(ctx context.Context, db DBTX) (bool, error) {
 	return exists, err
 }
 
+const jobCancel = `-- name: JobCancel :one
+UPDATE jobs SET status = 'cancelled', phase = NULL, completed_at = clock_timestamp()
+WHERE project_id = $1 AND id = $2 AND status IN ('queued', 'processing')
+RETURNING project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at
+`
+
+type JobCancelParams struct {
+	ProjectID uuid.UUID
+	ID        uuid.UUID
+}
+
+// Ends a job that waits or is worked on. Its worker notices at its next sign of life, and stores nothing in any case.
+func (q *Queries) JobCancel(ctx context.Context, db DBTX, arg JobCancelParams) (Job, error) {
+	row := db.QueryRow(ctx, jobCancel, arg.ProjectID, arg.ID)
+	var i Job
+	err := row.Scan(
+		&i.ProjectID,
+		&i.ID,
+		&i.Filename,
+		&i.Title,
+		&i.DocType,
+		&i.Tags,
+		&i.ContentHash,
+		&i.Size,
+		&i.StagingPath,
+		&i.Status,
+		&i.RiverJobID,
+		&i.Attempts,
+		&i.HeartbeatAt,
+		&i.Phase,
+		&i.Done,
+		&i.Total,
+		&i.Timings,
+		&i.ErrorCode,
+		&i.Error,
+		&i.DocumentID,
+		&i.ChunkCount,
+		&i.CreatedAt,
+		&i.StartedAt,
+		&i.CompletedAt,
+	)
+	return i, err
+}
+
 const jobClaim = `-- name: JobClaim :one
 WITH mine AS (
     SELECT j.project_id, j.id FROM jobs AS j WHERE j.river_job_id = $1 AND j.status = 'processing' LIMIT 1
@@ -292,7 +336,7 @@ func (q *Queries) JobGetInFlight(ctx context.Context, db DBTX, arg JobGetInFligh
 	return i, err
 }
 
-const jobHeartbeat = `-- name: JobHeartbeat :exec
+const jobHeartbeat = `-- name: JobHeartbeat :execrows
 UPDATE jobs SET heartbeat_at = clock_timestamp() WHERE project_id = $1 AND id = $2 AND status = 'processing'
 `
 
@@ -301,9 +345,13 @@ type JobHeartbeatParams struct {
 	ID        uuid.UUID
 }
 
-func (q *Queries) JobHeartbeat(ctx context.Context, db DBTX, arg JobHeartbeatParams) error {
-	_, err := db.Exec(ctx, jobHeartbeat, arg.ProjectID, arg.ID)
-	return err
+// No row means that the job is not processing any more.
+func (q *Queries) JobHeartbeat(ctx context.Context, db DBTX, arg JobHeartbeatParams) (int64, error) {
+	result, err := db.Exec(ctx, jobHeartbeat, arg.ProjectID, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const jobInsert = `-- name: JobInsert :one
@@ -433,7 +481,7 @@ func (q *Queries) JobList(ctx context.Context, db DBTX, arg JobListParams) ([]Jo
 	return items, nil
 }
 
-const jobProgress = `-- name: JobProgress :exec
+const jobProgress = `-- name: JobProgress :execrows
 UPDATE jobs SET phase = $1::text, done = $2, total = $3, heartbeat_at = clock_timestamp()
 WHERE project_id = $4 AND id = $5 AND status = 'processing'
 `
@@ -446,15 +494,19 @@ type JobProgressParams struct {
 	ID        uuid.UUID
 }
 
-func (q *Queries) JobProgress(ctx context.Context, db DBTX, arg JobProgressParams) error {
-	_, err := db.Exec(ctx, jobProgress,
+// No row means that the job is not processing any more.
+func (q *Queries) JobProgress(ctx context.Context, db DBTX, arg JobProgressParams) (int64, error) {
+	result, err := db.Exec(ctx, jobProgress,
 		arg.Phase,
 		arg.Done,
 		arg.Total,
 		arg.ProjectID,
 		arg.ID,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const jobRelease = `-- name: JobRelease :exec

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,9 +43,13 @@ func (w *ingestWorker) Work(ctx context.Context, turn *river.Job[job.IngestArgs]
 	if err != nil {
 		return fmt.Errorf("take up a job: %w", err)
 	}
-	stop := w.beat(ctx, claimed)
-	defer stop()
-	return w.run(ctx, claimed)
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := w.beat(ctx, cancel, claimed)
+	defer func() {
+		cancel(nil)
+		<-ended
+	}()
+	return w.run(ctx, cancel, claimed)
 }
 
 // claim takes up the next job, one process after the other: two that looked at once would take the same one.
@@ -75,16 +78,18 @@ func (w *ingestWorker) wait(ctx context.Context) error {
 	return nil
 }
 
-func (w *ingestWorker) run(ctx context.Context, claimed db.Job) error {
+func (w *ingestWorker) run(ctx context.Context, cancel context.CancelCauseFunc, claimed db.Job) error {
 	log := w.logger.With(slog.String("project_id", claimed.ProjectID.String()), slog.String("job_id", claimed.ID.String()))
 	if claimed.Attempts > job.MaxAttempts {
 		message := fmt.Sprintf("The server was interrupted %d times while it worked on this file; it is not tried again.", job.MaxAttempts)
 		return w.fail(ctx, log, claimed, codeInterrupted, message)
 	}
-	finish, err := w.ingest(ctx, claimed)
+	finished, err := w.ingest(ctx, cancel, claimed)
 	switch {
 	case err == nil:
-		return w.clean(ctx, log, claimed, finish)
+		return w.clean(ctx, log, claimed, finished)
+	case errors.Is(err, errEnded), errors.Is(context.Cause(ctx), errEnded):
+		return w.abandon(ctx, log, claimed)
 	case ctx.Err() != nil:
 		return errors.Join(err, w.release(ctx, claimed))
 	case gcerrors.Code(err) == gcerrors.NotFound:
@@ -103,7 +108,7 @@ func (w *ingestWorker) run(ctx context.Context, claimed db.Job) error {
 }
 
 // ingest brings the job to done or skipped and gives its last state.
-func (w *ingestWorker) ingest(ctx context.Context, claimed db.Job) (db.Job, error) {
+func (w *ingestWorker) ingest(ctx context.Context, cancel context.CancelCauseFunc, claimed db.Job) (db.Job, error) {
 	existing, err := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
 	switch {
 	case err == nil:
@@ -120,7 +125,7 @@ func (w *ingestWorker) ingest(ctx context.Context, claimed db.Job) (db.Job, erro
 		Tags: claimed.Tags, ContentHash: claimed.ContentHash, Data: data,
 		StoredPath: job.StoredPath(claimed.ProjectID, claimed.ContentHash, claimed.Filename),
 	}
-	prepared, err := w.ingester.Prepare(ctx, source, w.progress(ctx, claimed))
+	prepared, err := w.ingester.Prepare(ctx, source, w.progress(ctx, cancel, claimed))
 	if err != nil {
 		return db.Job{}, err
 	}
@@ -140,14 +145,11 @@ func (w *ingestWorker) store(ctx context.Context, claimed db.Job, prepared Prepa
 			return err
 		}
 		prepared.Timings[PhaseStore] = time.Since(started)
-		finished, err = db.New().JobFinish(ctx, tx, db.JobFinishParams{
+		finished, err = w.finish(ctx, tx, db.JobFinishParams{
 			ProjectID: claimed.ProjectID, ID: claimed.ID, Status: db.JobStatusDone, DocumentID: &document.ID,
 			ChunkCount: &document.ChunkCount, Timings: timingsJSON(prepared.Timings),
 		})
-		if err != nil {
-			return fmt.Errorf("end the job: %w", err)
-		}
-		return nil
+		return err
 	})
 	if db.Kind(err) == db.KindConflict {
 		existing, getErr := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
@@ -160,27 +162,49 @@ func (w *ingestWorker) store(ctx context.Context, claimed db.Job, prepared Prepa
 }
 
 func (w *ingestWorker) skip(ctx context.Context, conn db.Conn, claimed db.Job, documentID uuid.UUID) (db.Job, error) {
-	finished, err := db.New().JobFinish(ctx, conn, db.JobFinishParams{
+	return w.finish(ctx, conn, db.JobFinishParams{
 		ProjectID: claimed.ProjectID, ID: claimed.ID, Status: db.JobStatusSkipped, DocumentID: &documentID, Timings: []byte("{}"),
 	})
+}
+
+// errEnded is a job that is not processing any more when its work is done: somebody has cancelled it.
+var errEnded = errors.New("the job has ended already")
+
+// finish ends the job. The error for one that has ended otherwise is errEnded.
+func (w *ingestWorker) finish(ctx context.Context, conn db.DBTX, params db.JobFinishParams) (db.Job, error) {
+	finished, err := db.New().JobFinish(ctx, conn, params)
+	if db.Kind(err) == db.KindNotFound {
+		return db.Job{}, errEnded
+	}
 	if err != nil {
-		return db.Job{}, fmt.Errorf("skip the job: %w", err)
+		return db.Job{}, fmt.Errorf("end the job as %s: %w", params.Status, err)
 	}
 	return finished, nil
 }
 
 func (w *ingestWorker) fail(ctx context.Context, log *slog.Logger, claimed db.Job, code, message string) error {
-	finished, err := db.New().JobFinish(ctx, w.conn, db.JobFinishParams{
+	finished, err := w.finish(ctx, w.conn, db.JobFinishParams{
 		ProjectID: claimed.ProjectID, ID: claimed.ID, Status: db.JobStatusFailed, ErrorCode: &code, Error: &message, Timings: []byte("{}"),
 	})
+	if errors.Is(err, errEnded) {
+		return w.abandon(ctx, log, claimed)
+	}
 	if err != nil {
-		return fmt.Errorf("fail the job: %w", err)
+		return err
 	}
 	w.dropOriginal(ctx, log, claimed)
 	return w.clean(ctx, log, claimed, finished)
 }
 
-// dropOriginal takes back the original that a failed job has kept before it could store its document.
+// abandon leaves nothing of a job that was cancelled while it was worked on.
+func (w *ingestWorker) abandon(ctx context.Context, log *slog.Logger, claimed db.Job) error {
+	ctx = context.WithoutCancel(ctx)
+	w.dropOriginal(ctx, log, claimed)
+	claimed.Status = db.JobStatusCancelled
+	return w.clean(ctx, log, claimed, claimed)
+}
+
+// dropOriginal takes back the original that a failed or cancelled job has kept before it could store its document.
 func (w *ingestWorker) dropOriginal(ctx context.Context, log *slog.Logger, claimed db.Job) {
 	_, err := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
 	if err == nil {
@@ -231,22 +255,25 @@ func (w *ingestWorker) fold(ctx context.Context, log *slog.Logger, projectID uui
 	}
 }
 
-// progress writes what a job is at into its row. A write that fails costs a caller's view of the progress, no more.
-func (w *ingestWorker) progress(ctx context.Context, claimed db.Job) func(phase string, done, total int) {
+// progress writes what a job is at into its row. A write that fails costs a caller's view of the progress, no more; one that
+// finds the job ended stops the work.
+func (w *ingestWorker) progress(ctx context.Context, cancel context.CancelCauseFunc, claimed db.Job) func(phase string, done, total int) {
 	return func(phase string, done, total int) {
-		_ = db.New().JobProgress(ctx, w.conn, db.JobProgressParams{
+		rows, err := db.New().JobProgress(ctx, w.conn, db.JobProgressParams{
 			ProjectID: claimed.ProjectID, ID: claimed.ID, Phase: phase, Done: int32(done), Total: int32(total),
 		})
+		if err == nil && rows == 0 {
+			cancel(errEnded)
+		}
 	}
 }
 
-// beat says every few seconds that this process works on the job. The function that it gives ends that.
-func (w *ingestWorker) beat(ctx context.Context, claimed db.Job) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var done atomic.Bool
-	ended := make(chan struct{})
+// beat says every few seconds that this process works on the job, until ctx ends; then it closes the channel that it gives.
+// Where the job turns out to have ended, it cancels the work.
+func (w *ingestWorker) beat(ctx context.Context, cancel context.CancelCauseFunc, claimed db.Job) (ended <-chan struct{}) {
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(done)
 		ticker := time.NewTicker(heartbeat)
 		defer ticker.Stop()
 		for {
@@ -254,16 +281,14 @@ func (w *ingestWorker) beat(ctx context.Context, claimed db.Job) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				_ = db.New().JobHeartbeat(ctx, w.conn, db.JobHeartbeatParams{ProjectID: claimed.ProjectID, ID: claimed.ID})
+				rows, err := db.New().JobHeartbeat(ctx, w.conn, db.JobHeartbeatParams{ProjectID: claimed.ProjectID, ID: claimed.ID})
+				if err == nil && rows == 0 {
+					cancel(errEnded)
+				}
 			}
 		}
 	}()
-	return func() {
-		if done.CompareAndSwap(false, true) {
-			cancel()
-			<-ended
-		}
-	}
+	return done
 }
 
 func timingsJSON(timings map[string]time.Duration) json.RawMessage {

@@ -77,11 +77,19 @@ FROM next
 WHERE j.project_id = next.project_id AND j.id = next.id
 RETURNING j.*;
 
--- name: JobProgress :exec
+-- name: JobCancel :one
+-- Ends a job that waits or is worked on. Its worker notices at its next sign of life, and stores nothing in any case.
+UPDATE jobs SET status = 'cancelled', phase = NULL, completed_at = clock_timestamp()
+WHERE project_id = @project_id AND id = @id AND status IN ('queued', 'processing')
+RETURNING *;
+
+-- name: JobProgress :execrows
+-- No row means that the job is not processing any more.
 UPDATE jobs SET phase = @phase::text, done = @done, total = @total, heartbeat_at = clock_timestamp()
 WHERE project_id = @project_id AND id = @id AND status = 'processing';
 
--- name: JobHeartbeat :exec
+-- name: JobHeartbeat :execrows
+-- No row means that the job is not processing any more.
 UPDATE jobs SET heartbeat_at = clock_timestamp() WHERE project_id = @project_id AND id = @id AND status = 'processing';
 
 -- name: JobRelease :exec
