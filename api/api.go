@@ -38,6 +38,8 @@ type Options struct {
 	Bucket    *blob.Bucket
 	Jobs      Enqueuer
 	Searcher  *search.Searcher
+	// Reviser changes notes.
+	Reviser Reviser
 	// Space is the embedding space in use, as /status shows it.
 	Space embed.Space
 	// APIKey is the bearer token that requests must carry; empty means that they need none.
@@ -70,6 +72,7 @@ func New(opts Options) *Server {
 	s.registerJobs(api)
 	s.registerDocuments(api)
 	s.registerFiles(api)
+	s.registerNotes(api)
 	s.registerTags(api)
 	s.registerSearch(api)
 	documentErrors(s.openAPI)

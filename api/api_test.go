@@ -77,9 +77,9 @@ func start(t *testing.T, c config) *server {
 	bucket, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
 	must(t, err)
 	t.Cleanup(func() { _ = bucket.Close() })
+	ingester, err := worker.NewIngester(c.Embedder, stored.ID, 0, 0)
+	must(t, err)
 	if !c.NoWorker {
-		ingester, err := worker.NewIngester(c.Embedder, stored.ID, 0, 0)
-		must(t, err)
 		w, err := worker.New(worker.Options{Pool: pool, Bucket: bucket, Ingest: ingester, Logger: slog.New(slog.DiscardHandler)})
 		must(t, err)
 		must(t, w.Start(context.WithoutCancel(t.Context())))
@@ -90,7 +90,7 @@ func start(t *testing.T, c config) *server {
 	logger := slog.New(noErrors{slog.DiscardHandler, t})
 	handler := api.New(api.Options{
 		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, c.Embedder, stored.ID, search.DefaultSettings(), logger),
-		Space: space, APIKey: c.Key, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
+		Reviser: worker.NewReviser(pool, bucket, ingester), Space: space, APIKey: c.Key, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
 	})
 	listener := httptest.NewServer(handler)
 	t.Cleanup(listener.Close)

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/jackc/pgx/v5"
 	"gocloud.dev/gcerrors"
 
 	"github.com/kb-search/kb/db"
@@ -134,29 +136,43 @@ type documentInput struct {
 	DocumentID string `path:"document_id" doc:"The document's id"`
 }
 
+// findDocument gives the document of a public id, or the error that says there is none.
+func (s *Server) findDocument(ctx context.Context, publicID string) (db.Document, error) {
+	id, ok := parseID(prefixDocument, publicID)
+	if !ok {
+		return db.Document{}, errNotFound("document")
+	}
+	row, err := s.queries.DocumentGet(ctx, s.Conn, db.DocumentGetParams{ProjectID: projectOf(ctx), ID: id})
+	if db.Kind(err) == db.KindNotFound {
+		return db.Document{}, errNotFound("document")
+	}
+	if err != nil {
+		return db.Document{}, fmt.Errorf("get document %s: %w", id, err)
+	}
+	return row, nil
+}
+
 type documentDetailOutput struct {
 	Body documentDetailBody
 }
 
 func (s *Server) documentGet(ctx context.Context, in *documentInput) (*documentDetailOutput, error) {
-	id, ok := parseID(prefixDocument, in.DocumentID)
-	if !ok {
-		return nil, errNotFound("document")
-	}
-	row, err := s.queries.DocumentGet(ctx, s.Conn, db.DocumentGetParams{ProjectID: projectOf(ctx), ID: id})
-	if db.Kind(err) == db.KindNotFound {
-		return nil, errNotFound("document")
-	}
+	row, err := s.findDocument(ctx, in.DocumentID)
 	if err != nil {
-		return nil, fmt.Errorf("get document %s: %w", id, err)
+		return nil, err
 	}
-	chunks, err := s.queries.ChunkListByDocument(ctx, s.Conn, db.ChunkListByDocumentParams{ProjectID: projectOf(ctx), DocumentID: id})
+	return s.documentDetail(ctx, row)
+}
+
+// documentDetail gives a document with its chunks.
+func (s *Server) documentDetail(ctx context.Context, row db.Document) (*documentDetailOutput, error) {
+	chunks, err := s.queries.ChunkListByDocument(ctx, s.Conn, db.ChunkListByDocumentParams{ProjectID: projectOf(ctx), DocumentID: row.ID})
 	if err != nil {
-		return nil, fmt.Errorf("list chunks of document %s: %w", id, err)
+		return nil, fmt.Errorf("list chunks of document %s: %w", row.ID, err)
 	}
 	hasFile, err := s.Bucket.Exists(ctx, row.StoredPath)
 	if err != nil {
-		return nil, fmt.Errorf("look for the original of document %s: %w", id, err)
+		return nil, fmt.Errorf("look for the original of document %s: %w", row.ID, err)
 	}
 	document, err := newDocument(row)
 	if err != nil {
@@ -167,6 +183,21 @@ func (s *Server) documentGet(ctx context.Context, in *documentInput) (*documentD
 		body.Chunks[i] = chunkBody{ID: publicID(prefixChunk, c.ID), Seq: c.Seq, Page: c.Page, Section: c.Section, Text: c.Content}
 	}
 	return &documentDetailOutput{Body: body}, nil
+}
+
+// dropOriginals deletes files that no document has any more. The document is gone; a file that stays behind for a moment is
+// seen by nobody.
+func (s *Server) dropOriginals(ctx context.Context, paths []string) {
+	slices.Sort(paths)
+	for _, path := range slices.Compact(paths) {
+		inUse, err := s.queries.DocumentPathInUse(ctx, s.Conn, db.DocumentPathInUseParams{ProjectID: projectOf(ctx), StoredPath: path})
+		if err == nil && !inUse {
+			err = s.Bucket.Delete(ctx, path)
+		}
+		if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+			s.Logger.WarnContext(ctx, "original left behind", slog.String("path", path), slog.Any("error", err))
+		}
+	}
 }
 
 type documentDeletedOutput struct {
@@ -184,16 +215,31 @@ func (s *Server) documentDelete(ctx context.Context, in *documentInput) (*docume
 	if !ok {
 		return nil, errNotFound("document")
 	}
-	row, err := s.queries.DocumentDelete(ctx, s.Conn, db.DocumentDeleteParams{ProjectID: projectOf(ctx), ID: id})
-	if db.Kind(err) == db.KindNotFound {
-		return nil, errNotFound("document")
-	}
+	var originals []string
+	err := db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
+		versions, err := s.queries.DocumentVersionList(ctx, tx, db.DocumentVersionListParams{ProjectID: projectOf(ctx), DocumentID: id})
+		if err != nil {
+			return fmt.Errorf("list the versions of document %s: %w", id, err)
+		}
+		for _, version := range versions {
+			originals = append(originals, version.StoredPath)
+		}
+		if err := s.queries.ChunkDeleteByDocument(ctx, tx, db.ChunkDeleteByDocumentParams{ProjectID: projectOf(ctx), DocumentID: id}); err != nil {
+			return fmt.Errorf("delete the chunks of document %s: %w", id, err)
+		}
+		row, err := s.queries.DocumentDelete(ctx, tx, db.DocumentDeleteParams{ProjectID: projectOf(ctx), ID: id})
+		if db.Kind(err) == db.KindNotFound {
+			return errNotFound("document")
+		}
+		if err != nil {
+			return fmt.Errorf("delete document %s: %w", id, err)
+		}
+		originals = append(originals, row.StoredPath)
+		return nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("delete document %s: %w", id, err)
+		return nil, err
 	}
-	// The document is gone; an original that stays behind for a moment is seen by nobody.
-	if err := s.Bucket.Delete(context.WithoutCancel(ctx), row.StoredPath); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-		s.Logger.WarnContext(ctx, "original left behind", slog.String("document_id", id.String()), slog.Any("error", err))
-	}
+	s.dropOriginals(context.WithoutCancel(ctx), originals)
 	return &documentDeletedOutput{Body: documentDeleted{ID: in.DocumentID, Deleted: true}}, nil
 }

@@ -13,8 +13,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"gocloud.dev/gcerrors"
-
-	"github.com/kb-search/kb/db"
 )
 
 func (s *Server) registerFiles(api huma.API) {
@@ -33,23 +31,16 @@ func (s *Server) registerFiles(api huma.API) {
 }
 
 func (s *Server) documentFile(ctx context.Context, in *documentInput) (*huma.StreamResponse, error) {
-	id, ok := parseID(prefixDocument, in.DocumentID)
-	if !ok {
-		return nil, errNotFound("document")
-	}
-	row, err := s.queries.DocumentGet(ctx, s.Conn, db.DocumentGetParams{ProjectID: projectOf(ctx), ID: id})
-	if db.Kind(err) == db.KindNotFound {
-		return nil, errNotFound("document")
-	}
+	row, err := s.findDocument(ctx, in.DocumentID)
 	if err != nil {
-		return nil, fmt.Errorf("get document %s: %w", id, err)
+		return nil, err
 	}
 	reader, err := s.Bucket.NewReader(ctx, row.StoredPath, nil)
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return nil, errNotFound("file")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the original of document %s: %w", id, err)
+		return nil, fmt.Errorf("open the original of document %s: %w", row.ID, err)
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		defer func() { _ = reader.Close() }()

@@ -11,6 +11,35 @@ import (
 	"github.com/google/uuid"
 )
 
+const chunkDeleteByDocument = `-- name: ChunkDeleteByDocument :exec
+WITH gone AS (
+    SELECT c.tsv, c.length FROM chunk_words AS c WHERE c.project_id = $1 AND c.document_id = $2
+),
+frequency AS (
+    SELECT w.lexeme, count(*) AS df FROM gone CROSS JOIN LATERAL unnest(tsvector_to_array(gone.tsv)) AS w (lexeme) GROUP BY w.lexeme
+),
+delta AS (
+    INSERT INTO lexeme_deltas (project_id, store, n, total_length, lexemes, dfs)
+    SELECT $1, 'document', -count(*), -coalesce(sum(gone.length), 0),
+        coalesce((SELECT array_agg(f.lexeme ORDER BY f.lexeme) FROM frequency AS f), '{}'),
+        coalesce((SELECT array_agg(-f.df ORDER BY f.lexeme) FROM frequency AS f), '{}')
+    FROM gone
+    HAVING count(*) > 0
+)
+DELETE FROM chunks AS c WHERE c.project_id = $1 AND c.document_id = $2
+`
+
+type ChunkDeleteByDocumentParams struct {
+	ProjectID  uuid.UUID
+	DocumentID uuid.UUID
+}
+
+// Deletes a document's chunks with their vectors, and takes their words out of the statistics.
+func (q *Queries) ChunkDeleteByDocument(ctx context.Context, db DBTX, arg ChunkDeleteByDocumentParams) error {
+	_, err := db.Exec(ctx, chunkDeleteByDocument, arg.ProjectID, arg.DocumentID)
+	return err
+}
+
 const chunkInsertMany = `-- name: ChunkInsertMany :one
 WITH given AS (
     SELECT unnest($2::uuid[]) AS id, unnest($3::int[]) AS seq, unnest($4::int[]) AS page,

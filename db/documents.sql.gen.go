@@ -13,6 +13,32 @@ import (
 	"github.com/google/uuid"
 )
 
+const documentArchive = `-- name: DocumentArchive :execrows
+INSERT INTO document_versions (
+    project_id, document_id, version, title, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, created_at
+)
+SELECT d.project_id, d.id, d.version, d.title, d.tags, d.metadata, d.content_hash, d.original_filename, d.stored_path, d.size,
+    d.chunk_count, coalesce(d.updated_at, d.created_at)
+FROM documents AS d
+WHERE d.project_id = $1 AND d.id = $2 AND d.version = $3
+FOR UPDATE
+`
+
+type DocumentArchiveParams struct {
+	ProjectID uuid.UUID
+	ID        uuid.UUID
+	Version   int32
+}
+
+// Keeps the document as it is among its versions, when it is still the version that the caller has read.
+func (q *Queries) DocumentArchive(ctx context.Context, db DBTX, arg DocumentArchiveParams) (int64, error) {
+	result, err := db.Exec(ctx, documentArchive, arg.ProjectID, arg.ID, arg.Version)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const documentChangeTags = `-- name: DocumentChangeTags :one
 WITH changed AS (
     SELECT d.id, coalesce((
@@ -121,22 +147,8 @@ func (q *Queries) DocumentCountByType(ctx context.Context, db DBTX, projectID uu
 }
 
 const documentDelete = `-- name: DocumentDelete :one
-WITH gone AS (
-    SELECT c.tsv, c.length FROM chunk_words AS c WHERE c.project_id = $1 AND c.document_id = $2
-),
-frequency AS (
-    SELECT w.lexeme, count(*) AS df FROM gone CROSS JOIN LATERAL unnest(tsvector_to_array(gone.tsv)) AS w (lexeme) GROUP BY w.lexeme
-),
-delta AS (
-    INSERT INTO lexeme_deltas (project_id, store, n, total_length, lexemes, dfs)
-    SELECT $1, 'document', -count(*), -coalesce(sum(gone.length), 0),
-        coalesce((SELECT array_agg(f.lexeme ORDER BY f.lexeme) FROM frequency AS f), '{}'),
-        coalesce((SELECT array_agg(-f.df ORDER BY f.lexeme) FROM frequency AS f), '{}')
-    FROM gone
-    HAVING count(*) > 0
-)
-DELETE FROM documents AS d WHERE d.project_id = $1 AND d.id = $2
-RETURNING d.project_id, d.id, d.title, d.doc_type, d.tags, d.metadata, d.content_hash, d.original_filename, d.stored_path, d.size, d.chunk_count, d.version, d.created_at, d.updated_at
+DELETE FROM documents WHERE project_id = $1 AND id = $2
+RETURNING project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at
 `
 
 type DocumentDeleteParams struct {
@@ -144,7 +156,7 @@ type DocumentDeleteParams struct {
 	ID        uuid.UUID
 }
 
-// Deletes the document with its chunks and vectors, and takes its words out of the statistics.
+// Deletes the document and all that hangs on it. ChunkDeleteByDocument goes before it, for the statistics.
 func (q *Queries) DocumentDelete(ctx context.Context, db DBTX, arg DocumentDeleteParams) (Document, error) {
 	row := db.QueryRow(ctx, documentDelete, arg.ProjectID, arg.ID)
 	var i Document
@@ -368,6 +380,153 @@ func (q *Queries) DocumentList(ctx context.Context, db DBTX, arg DocumentListPar
 			&i.Version,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const documentPathInUse = `-- name: DocumentPathInUse :one
+SELECT (
+    EXISTS (SELECT FROM documents AS d WHERE d.project_id = $1 AND d.stored_path = $2)
+    OR EXISTS (SELECT FROM document_versions AS v WHERE v.project_id = $1 AND v.stored_path = $2)
+)::boolean AS in_use
+`
+
+type DocumentPathInUseParams struct {
+	ProjectID  uuid.UUID
+	StoredPath string
+}
+
+// Whether a document or a version still has its original at this path.
+func (q *Queries) DocumentPathInUse(ctx context.Context, db DBTX, arg DocumentPathInUseParams) (bool, error) {
+	row := db.QueryRow(ctx, documentPathInUse, arg.ProjectID, arg.StoredPath)
+	var in_use bool
+	err := row.Scan(&in_use)
+	return in_use, err
+}
+
+const documentReplace = `-- name: DocumentReplace :one
+UPDATE documents
+SET title = $1, tags = $2, metadata = $3, content_hash = $4, stored_path = $5, size = $6,
+    chunk_count = $7, version = version + 1, updated_at = clock_timestamp()
+WHERE project_id = $8 AND id = $9
+RETURNING project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at
+`
+
+type DocumentReplaceParams struct {
+	Title       string
+	Tags        json.RawMessage
+	Metadata    json.RawMessage
+	ContentHash []byte
+	StoredPath  string
+	Size        int64
+	ChunkCount  int32
+	ProjectID   uuid.UUID
+	ID          uuid.UUID
+}
+
+// Makes the next version of a document whose present one has been archived.
+func (q *Queries) DocumentReplace(ctx context.Context, db DBTX, arg DocumentReplaceParams) (Document, error) {
+	row := db.QueryRow(ctx, documentReplace,
+		arg.Title,
+		arg.Tags,
+		arg.Metadata,
+		arg.ContentHash,
+		arg.StoredPath,
+		arg.Size,
+		arg.ChunkCount,
+		arg.ProjectID,
+		arg.ID,
+	)
+	var i Document
+	err := row.Scan(
+		&i.ProjectID,
+		&i.ID,
+		&i.Title,
+		&i.DocType,
+		&i.Tags,
+		&i.Metadata,
+		&i.ContentHash,
+		&i.OriginalFilename,
+		&i.StoredPath,
+		&i.Size,
+		&i.ChunkCount,
+		&i.Version,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+	)
+	return i, err
+}
+
+const documentVersionGet = `-- name: DocumentVersionGet :one
+SELECT project_id, document_id, version, title, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, created_at, replaced_at FROM document_versions WHERE project_id = $1 AND document_id = $2 AND version = $3
+`
+
+type DocumentVersionGetParams struct {
+	ProjectID  uuid.UUID
+	DocumentID uuid.UUID
+	Version    int32
+}
+
+func (q *Queries) DocumentVersionGet(ctx context.Context, db DBTX, arg DocumentVersionGetParams) (DocumentVersion, error) {
+	row := db.QueryRow(ctx, documentVersionGet, arg.ProjectID, arg.DocumentID, arg.Version)
+	var i DocumentVersion
+	err := row.Scan(
+		&i.ProjectID,
+		&i.DocumentID,
+		&i.Version,
+		&i.Title,
+		&i.Tags,
+		&i.Metadata,
+		&i.ContentHash,
+		&i.OriginalFilename,
+		&i.StoredPath,
+		&i.Size,
+		&i.ChunkCount,
+		&i.CreatedAt,
+		&i.ReplacedAt,
+	)
+	return i, err
+}
+
+const documentVersionList = `-- name: DocumentVersionList :many
+SELECT project_id, document_id, version, title, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, created_at, replaced_at FROM document_versions WHERE project_id = $1 AND document_id = $2 ORDER BY version DESC
+`
+
+type DocumentVersionListParams struct {
+	ProjectID  uuid.UUID
+	DocumentID uuid.UUID
+}
+
+func (q *Queries) DocumentVersionList(ctx context.Context, db DBTX, arg DocumentVersionListParams) ([]DocumentVersion, error) {
+	rows, err := db.Query(ctx, documentVersionList, arg.ProjectID, arg.DocumentID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DocumentVersion
+	for rows.Next() {
+		var i DocumentVersion
+		if err := rows.Scan(
+			&i.ProjectID,
+			&i.DocumentID,
+			&i.Version,
+			&i.Title,
+			&i.Tags,
+			&i.Metadata,
+			&i.ContentHash,
+			&i.OriginalFilename,
+			&i.StoredPath,
+			&i.Size,
+			&i.ChunkCount,
+			&i.CreatedAt,
+			&i.ReplacedAt,
 		); err != nil {
 			return nil, err
 		}

@@ -89,6 +89,22 @@ type Document struct {
 	UpdatedAt        *time.Time
 }
 
+type DocumentVersion struct {
+	ProjectID        uuid.UUID
+	DocumentID       uuid.UUID
+	Version          int32
+	Title            string
+	Tags             json.RawMessage
+	Metadata         json.RawMessage
+	ContentHash      []byte
+	OriginalFilename string
+	StoredPath       string
+	Size             int64
+	ChunkCount       int32
+	CreatedAt        time.Time
+	ReplacedAt       time.Time
+}
+
 type EmbeddingSpace struct {
 	ID         int32
 	Model      string

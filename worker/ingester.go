@@ -162,28 +162,33 @@ func (in *Ingester) rows(source Source, doc parse.Document, title string, chunks
 
 // Store inserts a prepared document with all that belongs to it. It belongs into a transaction.
 func (in *Ingester) Store(ctx context.Context, tx pgx.Tx, prepared Prepared) (db.Document, error) {
-	queries := db.New()
-	document, err := queries.DocumentInsert(ctx, tx, prepared.Document)
+	document, err := db.New().DocumentInsert(ctx, tx, prepared.Document)
 	if err != nil {
 		return db.Document{}, fmt.Errorf("insert document: %w", err)
 	}
+	return document, in.storeParts(ctx, tx, prepared)
+}
+
+// storeParts inserts what hangs on a document that is there.
+func (in *Ingester) storeParts(ctx context.Context, tx pgx.Tx, prepared Prepared) error {
+	queries := db.New()
 	if _, err := queries.ChunkInsertMany(ctx, tx, prepared.Chunks); err != nil {
-		return db.Document{}, fmt.Errorf("insert %d chunks: %w", len(prepared.Chunks.Ids), err)
+		return fmt.Errorf("insert %d chunks: %w", len(prepared.Chunks.Ids), err)
 	}
 	if err := queries.EmbeddingInsertMany(ctx, tx, prepared.Vectors); err != nil {
-		return db.Document{}, fmt.Errorf("insert %d vectors: %w", len(prepared.Vectors.ChunkIds), err)
+		return fmt.Errorf("insert %d vectors: %w", len(prepared.Vectors.ChunkIds), err)
 	}
 	names, err := db.TagNames(prepared.Document.Tags)
 	if err != nil {
-		return db.Document{}, err
+		return err
 	}
-	if len(names) > 0 {
-		err := queries.TagInsertMany(ctx, tx, db.TagInsertManyParams{ProjectID: document.ProjectID, Names: names})
-		if err != nil {
-			return db.Document{}, fmt.Errorf("insert tags: %w", err)
-		}
+	if len(names) == 0 {
+		return nil
 	}
-	return document, nil
+	if err := queries.TagInsertMany(ctx, tx, db.TagInsertManyParams{ProjectID: prepared.Document.ProjectID, Names: names}); err != nil {
+		return fmt.Errorf("insert tags: %w", err)
+	}
+	return nil
 }
 
 // cleanTitle makes one line of a title.

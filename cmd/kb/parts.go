@@ -134,11 +134,7 @@ func (p *parts) ingester(config Config) (*worker.Ingester, error) {
 }
 
 // startWorker takes jobs up until stop is called, which waits for the running ones.
-func (p *parts) startWorker(ctx context.Context, config Config, logger *slog.Logger) (stop func() error, err error) {
-	ingester, err := p.ingester(config)
-	if err != nil {
-		return nil, err
-	}
+func (p *parts) startWorker(ctx context.Context, config Config, ingester *worker.Ingester, logger *slog.Logger) (stop func() error, err error) {
 	w, err := worker.New(worker.Options{Pool: p.pool, Bucket: p.bucket, Ingest: ingester, Workers: config.Workers, Logger: logger})
 	if err != nil {
 		return nil, err

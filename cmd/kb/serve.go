@@ -13,6 +13,7 @@ import (
 
 	"github.com/kb-search/kb"
 	"github.com/kb-search/kb/api"
+	"github.com/kb-search/kb/worker"
 	"github.com/kb-search/kb/worker/job"
 )
 
@@ -78,15 +79,20 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 	if err != nil {
 		return err
 	}
+	ingester, err := p.ingester(a.config)
+	if err != nil {
+		return err
+	}
 	if withWorker {
-		stop, err := p.startWorker(ctx, a.config, logger)
+		stop, err := p.startWorker(ctx, a.config, ingester, logger)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
 	handler := api.New(api.Options{
-		Conn: p.pool, Bucket: p.bucket, Jobs: jobs, Searcher: p.searcher(a.config, logger), Space: p.embedder.Space(),
+		Conn: p.pool, Bucket: p.bucket, Jobs: jobs, Searcher: p.searcher(a.config, logger),
+		Reviser: worker.NewReviser(p.pool, p.bucket, ingester), Space: p.embedder.Space(),
 		APIKey: a.config.APIKey.Reveal(), MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,
 	})
 	gate.Open(handler)

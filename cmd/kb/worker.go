@@ -19,7 +19,11 @@ func (a *app) worker(ctx context.Context, args []string) (err error) {
 		return quietCancel(ctx, err)
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	stop, err := p.startWorker(ctx, a.config, logger)
+	ingester, err := p.ingester(a.config)
+	if err != nil {
+		return err
+	}
+	stop, err := p.startWorker(ctx, a.config, ingester, logger)
 	if err != nil {
 		return err
 	}

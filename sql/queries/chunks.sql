@@ -35,3 +35,21 @@ SELECT id, seq, page, section, content, enriched_text
 FROM chunks
 WHERE project_id = @project_id AND document_id = @document_id
 ORDER BY seq;
+
+-- name: ChunkDeleteByDocument :exec
+-- Deletes a document's chunks with their vectors, and takes their words out of the statistics.
+WITH gone AS (
+    SELECT c.tsv, c.length FROM chunk_words AS c WHERE c.project_id = @project_id AND c.document_id = @document_id
+),
+frequency AS (
+    SELECT w.lexeme, count(*) AS df FROM gone CROSS JOIN LATERAL unnest(tsvector_to_array(gone.tsv)) AS w (lexeme) GROUP BY w.lexeme
+),
+delta AS (
+    INSERT INTO lexeme_deltas (project_id, store, n, total_length, lexemes, dfs)
+    SELECT @project_id, 'document', -count(*), -coalesce(sum(gone.length), 0),
+        coalesce((SELECT array_agg(f.lexeme ORDER BY f.lexeme) FROM frequency AS f), '{}'),
+        coalesce((SELECT array_agg(-f.df ORDER BY f.lexeme) FROM frequency AS f), '{}')
+    FROM gone
+    HAVING count(*) > 0
+)
+DELETE FROM chunks AS c WHERE c.project_id = @project_id AND c.document_id = @document_id;

@@ -37,23 +37,9 @@ GROUP BY doc_type
 ORDER BY doc_type;
 
 -- name: DocumentDelete :one
--- Deletes the document with its chunks and vectors, and takes its words out of the statistics.
-WITH gone AS (
-    SELECT c.tsv, c.length FROM chunk_words AS c WHERE c.project_id = @project_id AND c.document_id = @id
-),
-frequency AS (
-    SELECT w.lexeme, count(*) AS df FROM gone CROSS JOIN LATERAL unnest(tsvector_to_array(gone.tsv)) AS w (lexeme) GROUP BY w.lexeme
-),
-delta AS (
-    INSERT INTO lexeme_deltas (project_id, store, n, total_length, lexemes, dfs)
-    SELECT @project_id, 'document', -count(*), -coalesce(sum(gone.length), 0),
-        coalesce((SELECT array_agg(f.lexeme ORDER BY f.lexeme) FROM frequency AS f), '{}'),
-        coalesce((SELECT array_agg(-f.df ORDER BY f.lexeme) FROM frequency AS f), '{}')
-    FROM gone
-    HAVING count(*) > 0
-)
-DELETE FROM documents AS d WHERE d.project_id = @project_id AND d.id = @id
-RETURNING d.*;
+-- Deletes the document and all that hangs on it. ChunkDeleteByDocument goes before it, for the statistics.
+DELETE FROM documents WHERE project_id = @project_id AND id = @id
+RETURNING *;
 
 -- name: DocumentExport :many
 -- The ids and file names of all documents, for an evaluation to map results back to its own ids.
@@ -76,3 +62,35 @@ SET tags = c.tags, updated_at = CASE WHEN d.tags = c.tags THEN d.updated_at ELSE
 FROM changed AS c
 WHERE d.project_id = @project_id AND d.id = c.id
 RETURNING d.*;
+
+-- name: DocumentArchive :execrows
+-- Keeps the document as it is among its versions, when it is still the version that the caller has read.
+INSERT INTO document_versions (
+    project_id, document_id, version, title, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, created_at
+)
+SELECT d.project_id, d.id, d.version, d.title, d.tags, d.metadata, d.content_hash, d.original_filename, d.stored_path, d.size,
+    d.chunk_count, coalesce(d.updated_at, d.created_at)
+FROM documents AS d
+WHERE d.project_id = @project_id AND d.id = @id AND d.version = @version
+FOR UPDATE;
+
+-- name: DocumentReplace :one
+-- Makes the next version of a document whose present one has been archived.
+UPDATE documents
+SET title = @title, tags = @tags, metadata = @metadata, content_hash = @content_hash, stored_path = @stored_path, size = @size,
+    chunk_count = @chunk_count, version = version + 1, updated_at = clock_timestamp()
+WHERE project_id = @project_id AND id = @id
+RETURNING *;
+
+-- name: DocumentVersionList :many
+SELECT * FROM document_versions WHERE project_id = @project_id AND document_id = @document_id ORDER BY version DESC;
+
+-- name: DocumentVersionGet :one
+SELECT * FROM document_versions WHERE project_id = @project_id AND document_id = @document_id AND version = @version;
+
+-- name: DocumentPathInUse :one
+-- Whether a document or a version still has its original at this path.
+SELECT (
+    EXISTS (SELECT FROM documents AS d WHERE d.project_id = @project_id AND d.stored_path = @stored_path)
+    OR EXISTS (SELECT FROM document_versions AS v WHERE v.project_id = @project_id AND v.stored_path = @stored_path)
+)::boolean AS in_use;

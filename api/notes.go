@@ -1,0 +1,174 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
+
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/worker/job"
+)
+
+// maxNoteBody bounds the body of a note's change: its text as JSON.
+const maxNoteBody = 32 << 20
+
+// Reviser changes stored notes while the caller waits.
+type Reviser interface {
+	Revise(ctx context.Context, revision job.Revision) (db.Document, error)
+}
+
+func (s *Server) registerNotes(api huma.API) {
+	register(s, api, operation{
+		ID: "updateNote", Method: http.MethodPatch, Path: "/api/v1/notes/{document_id}", Tag: "Documents",
+		Summary: "Change a note",
+		Description: "Takes a new text, title or list of tags and answers with the changed document. Search gives the new text at once; what was before " +
+			"stays readable among the document's versions. A note that somebody else changes meanwhile is 409.",
+		Action: "documents:UpdateDocument", MaxBodyBytes: maxNoteBody,
+		Errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge},
+	}, s.noteUpdate)
+	register(s, api, operation{
+		ID: "listDocumentVersions", Method: http.MethodGet, Path: "/api/v1/documents/{document_id}/versions", Tag: "Documents",
+		Summary: "List a document's earlier versions, the last first", Action: "documents:ListDocumentVersions", Errors: []int{http.StatusNotFound},
+	}, s.versionList)
+	register(s, api, operation{
+		ID: "getDocumentVersion", Method: http.MethodGet, Path: "/api/v1/documents/{document_id}/versions/{version}", Tag: "Documents",
+		Summary: "Get an earlier version of a document with its text", Action: "documents:GetDocumentVersion",
+		Errors: []int{http.StatusBadRequest, http.StatusNotFound},
+	}, s.versionGet)
+}
+
+type noteUpdateInput struct {
+	DocumentID string `path:"document_id" doc:"The note's document id"`
+	Body       struct {
+		Text  *string   `json:"text,omitempty" doc:"The new text"`
+		Title *string   `json:"title,omitempty" doc:"The new title"`
+		Tags  *[]string `json:"tags,omitempty" maxItems:"100" doc:"The new tags, in place of the present ones"`
+	}
+}
+
+func (s *Server) noteUpdate(ctx context.Context, in *noteUpdateInput) (*documentDetailOutput, error) {
+	document, err := s.findDocument(ctx, in.DocumentID)
+	if err != nil {
+		return nil, err
+	}
+	if document.DocType != job.TypeNote {
+		return nil, &Error{status: http.StatusConflict, Short: "not a note", Code: "not_a_note", Message: "Only notes can be changed in place; upload a changed file again."}
+	}
+	revision := job.Revision{Document: document, Text: in.Body.Text}
+	if in.Body.Text != nil && strings.TrimSpace(*in.Body.Text) == "" {
+		return nil, errInvalid("body.text", "The text is blank; delete the note to be rid of it.")
+	}
+	if in.Body.Title != nil {
+		title := cleanLine(*in.Body.Title)
+		if title == "" || utf8.RuneCountInString(title) > maxTitle {
+			return nil, errInvalid("body.title", "The title needs 1 to %d characters.", maxTitle)
+		}
+		revision.Title = &title
+	}
+	if in.Body.Tags != nil {
+		names, err := cleanTags("body.tags", *in.Body.Tags)
+		if err != nil {
+			return nil, err
+		}
+		revision.Tags = db.TagBag(names)
+	}
+	revised, err := s.Reviser.Revise(ctx, revision)
+	if err != nil {
+		return nil, s.revisionError(err)
+	}
+	return s.documentDetail(ctx, revised)
+}
+
+func (s *Server) revisionError(err error) error {
+	var unreadable *job.TypeError
+	switch {
+	case errors.Is(err, job.ErrChanged):
+		return &Error{status: http.StatusConflict, Short: "conflict", Code: "version_conflict", Message: "The note was changed or deleted meanwhile; read it again."}
+	case db.Kind(err) == db.KindConflict:
+		return &Error{status: http.StatusConflict, Short: "duplicate", Code: "duplicate", Message: "Another document has the same text."}
+	case errors.As(err, &unreadable):
+		return errInvalid("body.text", "%s", unreadable.Message)
+	}
+	return err
+}
+
+type versionBody struct {
+	_          struct{}  `additionalProperties:"true"`
+	Version    int32     `json:"version" doc:"Counts from 1"`
+	Title      string    `json:"title" doc:"The title then"`
+	Tags       []string  `json:"tags" doc:"The tag names then"`
+	Size       int64     `json:"size" doc:"The size of the text in bytes"`
+	CreatedAt  time.Time `json:"created_at" doc:"When this version came to be"`
+	ReplacedAt time.Time `json:"replaced_at" doc:"When the next one took its place"`
+	Text       *string   `json:"text,omitempty" doc:"The text then, when one version is asked for"`
+}
+
+func newVersion(row db.DocumentVersion) (versionBody, error) {
+	tags, err := db.TagNames(row.Tags)
+	if err != nil {
+		return versionBody{}, fmt.Errorf("version %d of document %s: %w", row.Version, row.DocumentID, err)
+	}
+	return versionBody{
+		Version: row.Version, Title: row.Title, Tags: tags, Size: row.Size, CreatedAt: row.CreatedAt.UTC(), ReplacedAt: row.ReplacedAt.UTC(),
+	}, nil
+}
+
+type versionListOutput struct {
+	Body []versionBody
+}
+
+func (s *Server) versionList(ctx context.Context, in *documentInput) (*versionListOutput, error) {
+	document, err := s.findDocument(ctx, in.DocumentID)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.queries.DocumentVersionList(ctx, s.Conn, db.DocumentVersionListParams{ProjectID: projectOf(ctx), DocumentID: document.ID})
+	if err != nil {
+		return nil, fmt.Errorf("list the versions of document %s: %w", document.ID, err)
+	}
+	out := &versionListOutput{Body: make([]versionBody, len(rows))}
+	for i, row := range rows {
+		if out.Body[i], err = newVersion(row); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+type versionGetInput struct {
+	DocumentID string `path:"document_id" doc:"The document's id"`
+	Version    int32  `path:"version" minimum:"1" doc:"The version"`
+}
+
+type versionGetOutput struct {
+	Body versionBody
+}
+
+func (s *Server) versionGet(ctx context.Context, in *versionGetInput) (*versionGetOutput, error) {
+	id, ok := parseID(prefixDocument, in.DocumentID)
+	if !ok {
+		id = uuid.Nil
+	}
+	row, err := s.queries.DocumentVersionGet(ctx, s.Conn, db.DocumentVersionGetParams{ProjectID: projectOf(ctx), DocumentID: id, Version: in.Version})
+	if db.Kind(err) == db.KindNotFound {
+		return nil, errNotFound("version")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get version %d of document %s: %w", in.Version, id, err)
+	}
+	text, err := s.Bucket.ReadAll(ctx, row.StoredPath)
+	if err != nil {
+		return nil, fmt.Errorf("read version %d of document %s: %w", in.Version, id, err)
+	}
+	body, err := newVersion(row)
+	content := strings.ToValidUTF8(string(text), "\uFFFD")
+	body.Text = &content
+	return &versionGetOutput{Body: body}, err
+}
