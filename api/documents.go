@@ -81,6 +81,24 @@ type documentListInput struct {
 	PageInput
 	Type string   `query:"type" maxLength:"100" doc:"Only documents of this type"`
 	Tags []string `query:"tags,explode" maxItems:"100" doc:"Only documents that carry all of these tags; repeated, or separated by commas"`
+
+	CreatedAfter  time.Time `query:"created_after" doc:"Only documents ingested at this time or later (RFC 3339)"`
+	CreatedBefore time.Time `query:"created_before" doc:"Only documents ingested before this time"`
+	UpdatedAfter  time.Time `query:"updated_after" doc:"Only documents whose last change, or ingestion, was at this time or later"`
+	UpdatedBefore time.Time `query:"updated_before" doc:"Only documents whose last change, or ingestion, was before this time"`
+}
+
+// ranges gives the time filters by the names of their parameters; nil stands for one that was not given.
+func (in *documentListInput) ranges() map[string]*time.Time {
+	ranges := map[string]*time.Time{}
+	for name, value := range map[string]time.Time{
+		"created_after": in.CreatedAfter, "created_before": in.CreatedBefore, "updated_after": in.UpdatedAfter, "updated_before": in.UpdatedBefore,
+	} {
+		if !value.IsZero() {
+			ranges[name] = &value
+		}
+	}
+	return ranges
 }
 
 type documentListOutput struct {
@@ -98,7 +116,12 @@ func (s *Server) documentList(ctx context.Context, in *documentListInput) (*docu
 		return nil, err
 	}
 	docType := cleanLine(in.Type)
-	params := db.DocumentListParams{ProjectID: projectOf(ctx), DocType: docType, Tags: tags, MaxResults: in.size() + 1}
+	ranges := in.ranges()
+	params := db.DocumentListParams{
+		ProjectID: projectOf(ctx), DocType: docType, Tags: tags, MaxResults: in.size() + 1,
+		CreatedAfter: ranges["created_after"], CreatedBefore: ranges["created_before"],
+		UpdatedAfter: ranges["updated_after"], UpdatedBefore: ranges["updated_before"],
+	}
 	if after != nil {
 		params.BeforeTime, params.BeforeID = &after.Time, after.ID
 	}
@@ -107,7 +130,10 @@ func (s *Server) documentList(ctx context.Context, in *documentListInput) (*docu
 		return nil, fmt.Errorf("list documents: %w", err)
 	}
 	rows, more := cutPage(in.PageInput, rows)
-	total, err := s.queries.DocumentCount(ctx, s.Conn, db.DocumentCountParams{ProjectID: params.ProjectID, DocType: docType, Tags: tags})
+	total, err := s.queries.DocumentCount(ctx, s.Conn, db.DocumentCountParams{
+		ProjectID: params.ProjectID, DocType: docType, Tags: tags, CreatedAfter: params.CreatedAfter, CreatedBefore: params.CreatedBefore,
+		UpdatedAfter: params.UpdatedAfter, UpdatedBefore: params.UpdatedBefore,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("count documents: %w", err)
 	}
@@ -126,6 +152,9 @@ func (s *Server) documentList(ctx context.Context, in *documentListInput) (*docu
 		query := url.Values{"tags": in.Tags}
 		if docType != "" {
 			query.Set("type", docType)
+		}
+		for name, value := range ranges {
+			query.Set(name, value.Format(time.RFC3339Nano))
 		}
 		out.Link = nextLink("/api/v1/documents", query, in.PageInput, next.String())
 	}

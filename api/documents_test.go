@@ -8,6 +8,42 @@ import (
 	"testing"
 )
 
+func TestDocumentTimeRanges(t *testing.T) {
+	t.Parallel()
+	s := start(t, config{})
+	ids := make([]string, 3)
+	for i := range ids {
+		ids[i] = s.ingest(t, note("Note", fmt.Sprintf("Text number %d.", i))...)["document_id"].(string)
+	}
+	for i, day := range []string{"2026-01-01", "2026-02-01", "2026-03-01"} {
+		_, err := s.pool.Exec(t.Context(), "UPDATE documents SET created_at = $1::timestamptz WHERE chunk_count = 1 AND title = 'Note' AND content_hash = sha256($2)",
+			day+"T00:00:00Z", fmt.Appendf(nil, "Text number %d.", i))
+		must(t, err)
+	}
+	s.put(t, "/api/v1/documents/"+ids[0]+"/tags", `{"add": ["changed"]}`).want(t, 200)
+	for query, want := range map[string][]string{
+		"created_after=2026-02-01T00:00:00Z":                                            {ids[2], ids[1]},
+		"created_before=2026-02-01T00:00:00Z":                                           {ids[0]},
+		"created_after=2026-01-15T05:30:00%2B05:30&created_before=2026-02-15T00:00:00Z": {ids[1]},
+		"updated_after=2026-06-01T00:00:00Z":                                            {ids[0]},
+		"updated_before=2026-06-01T00:00:00Z":                                           {ids[2], ids[1]},
+	} {
+		got := s.get(t, "/api/v1/documents?"+query).want(t, 200)
+		var found []string
+		for _, document := range got.list(t) {
+			found = append(found, document["id"].(string))
+		}
+		if !slices.Equal(found, want) || got.header.Get("X-Total-Count") != fmt.Sprint(len(want)) {
+			t.Errorf("%s: got %v of %s, want %v", query, found, got.header.Get("X-Total-Count"), want)
+		}
+	}
+	page := s.get(t, "/api/v1/documents?limit=1&created_after=2026-02-01T00:00:00Z").want(t, 200)
+	if next := s.get(t, nextPage(t, page)).want(t, 200).list(t); len(next) != 1 || next[0]["id"] != ids[1] {
+		t.Errorf("the next page has %v", next)
+	}
+	s.get(t, "/api/v1/documents?created_after=yesterday").wantError(t, 400, map[string]any{"field": "query.created_after"})
+}
+
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	s := start(t, config{})

@@ -97,16 +97,32 @@ SELECT count(*) FROM documents
 WHERE project_id = $1
     AND ($2::text = '' OR doc_type = $2::text)
     AND tags @> $3::jsonb
+    AND ($4::timestamptz IS NULL OR created_at >= $4::timestamptz)
+    AND ($5::timestamptz IS NULL OR created_at < $5::timestamptz)
+    AND ($6::timestamptz IS NULL OR coalesce(updated_at, created_at) >= $6::timestamptz)
+    AND ($7::timestamptz IS NULL OR coalesce(updated_at, created_at) < $7::timestamptz)
 `
 
 type DocumentCountParams struct {
-	ProjectID uuid.UUID
-	DocType   string
-	Tags      json.RawMessage
+	ProjectID     uuid.UUID
+	DocType       string
+	Tags          json.RawMessage
+	CreatedAfter  *time.Time
+	CreatedBefore *time.Time
+	UpdatedAfter  *time.Time
+	UpdatedBefore *time.Time
 }
 
 func (q *Queries) DocumentCount(ctx context.Context, db DBTX, arg DocumentCountParams) (int64, error) {
-	row := db.QueryRow(ctx, documentCount, arg.ProjectID, arg.DocType, arg.Tags)
+	row := db.QueryRow(ctx, documentCount,
+		arg.ProjectID,
+		arg.DocType,
+		arg.Tags,
+		arg.CreatedAfter,
+		arg.CreatedBefore,
+		arg.UpdatedAfter,
+		arg.UpdatedBefore,
+	)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -333,19 +349,27 @@ SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_f
 WHERE project_id = $1
     AND ($2::text = '' OR doc_type = $2::text)
     AND tags @> $3::jsonb
-    AND ($4::timestamptz IS NULL
-        OR (coalesce(updated_at, created_at), id) < ($4::timestamptz, $5::uuid))
+    AND ($4::timestamptz IS NULL OR created_at >= $4::timestamptz)
+    AND ($5::timestamptz IS NULL OR created_at < $5::timestamptz)
+    AND ($6::timestamptz IS NULL OR coalesce(updated_at, created_at) >= $6::timestamptz)
+    AND ($7::timestamptz IS NULL OR coalesce(updated_at, created_at) < $7::timestamptz)
+    AND ($8::timestamptz IS NULL
+        OR (coalesce(updated_at, created_at), id) < ($8::timestamptz, $9::uuid))
 ORDER BY coalesce(updated_at, created_at) DESC, id DESC
-LIMIT $6::int
+LIMIT $10::int
 `
 
 type DocumentListParams struct {
-	ProjectID  uuid.UUID
-	DocType    string
-	Tags       json.RawMessage
-	BeforeTime *time.Time
-	BeforeID   uuid.UUID
-	MaxResults int32
+	ProjectID     uuid.UUID
+	DocType       string
+	Tags          json.RawMessage
+	CreatedAfter  *time.Time
+	CreatedBefore *time.Time
+	UpdatedAfter  *time.Time
+	UpdatedBefore *time.Time
+	BeforeTime    *time.Time
+	BeforeID      uuid.UUID
+	MaxResults    int32
 }
 
 // Newest first, by the last change. The cursor is the last row of the page before.
@@ -354,6 +378,10 @@ func (q *Queries) DocumentList(ctx context.Context, db DBTX, arg DocumentListPar
 		arg.ProjectID,
 		arg.DocType,
 		arg.Tags,
+		arg.CreatedAfter,
+		arg.CreatedBefore,
+		arg.UpdatedAfter,
+		arg.UpdatedBefore,
 		arg.BeforeTime,
 		arg.BeforeID,
 		arg.MaxResults,

@@ -18,6 +18,10 @@ SELECT * FROM documents
 WHERE project_id = @project_id
     AND (@doc_type::text = '' OR doc_type = @doc_type::text)
     AND tags @> @tags::jsonb
+    AND (sqlc.narg(created_after)::timestamptz IS NULL OR created_at >= sqlc.narg(created_after)::timestamptz)
+    AND (sqlc.narg(created_before)::timestamptz IS NULL OR created_at < sqlc.narg(created_before)::timestamptz)
+    AND (sqlc.narg(updated_after)::timestamptz IS NULL OR coalesce(updated_at, created_at) >= sqlc.narg(updated_after)::timestamptz)
+    AND (sqlc.narg(updated_before)::timestamptz IS NULL OR coalesce(updated_at, created_at) < sqlc.narg(updated_before)::timestamptz)
     AND (sqlc.narg(before_time)::timestamptz IS NULL
         OR (coalesce(updated_at, created_at), id) < (sqlc.narg(before_time)::timestamptz, @before_id::uuid))
 ORDER BY coalesce(updated_at, created_at) DESC, id DESC
@@ -27,7 +31,11 @@ LIMIT @max_results::int;
 SELECT count(*) FROM documents
 WHERE project_id = @project_id
     AND (@doc_type::text = '' OR doc_type = @doc_type::text)
-    AND tags @> @tags::jsonb;
+    AND tags @> @tags::jsonb
+    AND (sqlc.narg(created_after)::timestamptz IS NULL OR created_at >= sqlc.narg(created_after)::timestamptz)
+    AND (sqlc.narg(created_before)::timestamptz IS NULL OR created_at < sqlc.narg(created_before)::timestamptz)
+    AND (sqlc.narg(updated_after)::timestamptz IS NULL OR coalesce(updated_at, created_at) >= sqlc.narg(updated_after)::timestamptz)
+    AND (sqlc.narg(updated_before)::timestamptz IS NULL OR coalesce(updated_at, created_at) < sqlc.narg(updated_before)::timestamptz);
 
 -- name: DocumentCountByType :many
 SELECT doc_type, count(*) AS documents, sum(chunk_count)::bigint AS chunks
