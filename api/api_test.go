@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/textproto"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ import (
 	"github.com/kb-search/kb/embed/embedtest"
 	"github.com/kb-search/kb/worker"
 	"github.com/kb-search/kb/worker/job"
+	"github.com/kb-search/kb/worker/parse/pdf"
 )
 
 func TestMain(m *testing.M) {
@@ -79,6 +81,9 @@ func start(t *testing.T, c config) *server {
 	t.Cleanup(func() { _ = bucket.Close() })
 	ingester, err := worker.NewIngester(c.Embedder, stored.ID, 0, 0)
 	must(t, err)
+	reader := pdf.New(pdf.Options{CacheDir: filepath.Join(dbtest.CacheDir(), "pdfium")})
+	ingester.ReadPDF(reader)
+	t.Cleanup(func() { _ = reader.Close() })
 	if !c.NoWorker {
 		w, err := worker.New(worker.Options{Pool: pool, Bucket: bucket, Ingest: ingester, Logger: slog.New(slog.DiscardHandler)})
 		must(t, err)

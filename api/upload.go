@@ -41,7 +41,7 @@ type uploadForm struct {
 	Note    string        `form:"note" required:"false" doc:"The text of a note, in place of a file"`
 	Title   string        `form:"title" required:"false" doc:"The title. Defaults to the one in the content, else to the file's name"`
 	Tags    []string      `form:"tags" required:"false" doc:"Tag names: repeated, or separated by commas, or a JSON object of strings"`
-	DocType string        `form:"doc_type" required:"false" doc:"The document type: data, markdown or note. Defaults to what the extension says"`
+	DocType string        `form:"doc_type" required:"false" doc:"The document type: code, data, markdown, note or pdf. Defaults to what the extension says"`
 }
 
 // formFields are the names of all fields of uploadForm.

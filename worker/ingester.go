@@ -16,6 +16,7 @@ import (
 	"github.com/kb-search/kb/embed"
 	"github.com/kb-search/kb/worker/chunk"
 	"github.com/kb-search/kb/worker/parse"
+	"github.com/kb-search/kb/worker/parse/code"
 )
 
 // embedBatch is how many chunks are embedded between two signs of progress.
@@ -56,7 +57,16 @@ type Ingester struct {
 	embedder embed.Embedder
 	space    int32
 	options  chunk.Options
+	pdf      PDFParser
 }
+
+// PDFParser turns a PDF into blocks. A file that can't be read gives a *parse.Error.
+type PDFParser interface {
+	Parse(ctx context.Context, data []byte) (parse.Document, error)
+}
+
+// ReadPDF makes the ingester read PDFs with p; without it they are refused. Call it before the first Prepare.
+func (in *Ingester) ReadPDF(p PDFParser) { in.pdf = p }
 
 // specialTokens are the two that a model puts around a text.
 const specialTokens = 2
@@ -82,7 +92,7 @@ func NewIngester(embedder embed.Embedder, space int32, size, overlap int) (*Inge
 // how many are done. A file that can't be read gives a *parse.Error.
 func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(phase string, done, total int)) (Prepared, error) {
 	started := time.Now()
-	doc, err := parse.Parse(parse.Input{Name: source.Filename, Type: source.DocType, Data: source.Data})
+	doc, err := in.read(ctx, source)
 	if err != nil {
 		return Prepared{}, fmt.Errorf("parse %s: %w", source.Filename, err)
 	}
@@ -109,6 +119,25 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 	}
 	prepared.Timings = map[string]time.Duration{PhaseParse: parsed.Sub(started), PhaseEmbed: time.Since(parsed)}
 	return prepared, nil
+}
+
+// read turns a file into blocks, by its format.
+func (in *Ingester) read(ctx context.Context, source Source) (parse.Document, error) {
+	format, err := parse.Detect(source.Filename, source.DocType)
+	switch {
+	case err != nil:
+		return parse.Document{}, err
+	case format == parse.FormatPDF && in.pdf != nil:
+		return in.pdf.Parse(ctx, source.Data)
+	case format == parse.FormatCode:
+		text, err := parse.Decode(source.Data)
+		if err != nil {
+			return parse.Document{}, err
+		}
+		return code.Parse(ctx, filepath.Ext(source.Filename), text), nil
+	default:
+		return parse.Parse(parse.Input{Name: source.Filename, Type: source.DocType, Data: source.Data})
+	}
 }
 
 // embed adds the vectors of some chunks. A chunk in which the model sees nothing gets none; it is found by its words.

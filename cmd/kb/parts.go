@@ -20,6 +20,7 @@ import (
 	"github.com/kb-search/kb/embed/models"
 	"github.com/kb-search/kb/embed/onnx"
 	"github.com/kb-search/kb/worker"
+	"github.com/kb-search/kb/worker/parse/pdf"
 )
 
 // parts are what a server, or an evaluation, stands on. They are closed in the reverse order of their opening.
@@ -130,7 +131,14 @@ func (p *parts) openModel(ctx context.Context, config Config, progress io.Writer
 }
 
 func (p *parts) ingester(config Config) (*worker.Ingester, error) {
-	return worker.NewIngester(p.embedder, p.space.ID, config.ChunkSize, config.ChunkOverlap)
+	ingester, err := worker.NewIngester(p.embedder, p.space.ID, config.ChunkSize, config.ChunkOverlap)
+	if err != nil {
+		return nil, err
+	}
+	reader := pdf.New(pdf.Options{CacheDir: filepath.Join(config.CacheDir, "pdfium"), Workers: config.Workers})
+	p.closers = append(p.closers, reader.Close)
+	ingester.ReadPDF(reader)
+	return ingester, nil
 }
 
 // startWorker takes jobs up until stop is called, which waits for the running ones.

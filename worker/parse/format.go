@@ -20,16 +20,22 @@ const (
 	FormatJSONLines Format = "jsonl"
 	FormatCSV       Format = "csv"
 	FormatTSV       Format = "tsv"
+	// FormatCode is read by package code, below this one.
+	FormatCode Format = "code"
+	// FormatPDF is read by package pdf, below this one.
+	FormatPDF Format = "pdf"
 )
 
 // The document types, as doc_type has them.
 const (
+	TypeCode     = "code"
 	TypeData     = "data"
 	TypeMarkdown = "markdown"
 	TypeNote     = "note"
+	TypePDF      = "pdf"
 )
 
-var types = []string{TypeData, TypeMarkdown, TypeNote}
+var types = []string{TypeCode, TypeData, TypeMarkdown, TypeNote, TypePDF}
 
 // extensions is the one table from a file name's extension to the way the file is read.
 var extensions = map[string]Format{
@@ -38,6 +44,20 @@ var extensions = map[string]Format{
 	".log": FormatLines, ".yaml": FormatLines, ".yml": FormatLines, ".toml": FormatLines, ".xml": FormatLines,
 	".json": FormatJSON, ".jsonl": FormatJSONLines, ".ndjson": FormatJSONLines,
 	".csv": FormatCSV, ".tsv": FormatTSV,
+	".pdf": FormatPDF,
+}
+
+// codeExtensions are those of package code, which has a test that holds the two together.
+var codeExtensions = strings.Fields(`
+	.asm .bas .bash .bat .c .c++ .cc .cjs .clj .cljc .cljs .cmake .cmd .cpp .cs .css .csx .cts .cu .cuh .cxx .dart .erl .ex .exs
+	.f90 .f95 .fish .fs .fsi .fsx .gemspec .go .gql .gradle .graphql .groovy .h .hcl .hh .hpp .hrl .hs .hxx .ipp .java .jl .js .jsx
+	.ksh .kt .kts .less .lua .m .mjs .ml .mli .mm .mts .nim .pas .php .pl .pm .proto .ps1 .psm1 .py .pyi .pyw .r .rake .rb .rs .s
+	.sass .sc .scala .scss .sh .sol .sql .svelte .swift .tf .tpp .ts .tsx .vb .vue .zig .zsh`)
+
+func init() {
+	for _, extension := range codeExtensions {
+		extensions[extension] = FormatCode
+	}
 }
 
 // Type returns the document type that the format belongs to.
@@ -47,6 +67,10 @@ func (f Format) Type() string {
 		return TypeNote
 	case FormatMarkdown:
 		return TypeMarkdown
+	case FormatCode:
+		return TypeCode
+	case FormatPDF:
+		return TypePDF
 	default:
 		return TypeData
 	}
@@ -87,6 +111,10 @@ func Detect(name, docType string) (Format, error) {
 		return FormatMarkdown, nil
 	case docType == TypeData:
 		return FormatText, nil
+	case docType == TypeCode:
+		return FormatCode, nil
+	case docType == TypePDF:
+		return FormatPDF, nil
 	default:
 		return "", &Error{Code: "unsupported_type", Message: "a file name without an extension doesn't say what the file is; " +
 			"supported are " + strings.Join(SupportedExtensions(), ", ")}

@@ -44,7 +44,7 @@ type Block struct {
 
 // Document is a parsed file.
 type Document struct {
-	// Type is the document type: "markdown", "note" or "data".
+	// Type is the document type: "markdown", "note", "data", "code" or "pdf".
 	Type string
 	// Title is the title found in the content, empty when there is none.
 	Title string
@@ -76,7 +76,10 @@ type Input struct {
 	Data []byte
 }
 
-// Parse reads a file. Its error, if any, is an *Error.
+// Decode turns a file's bytes into text: valid UTF-8 without NUL, line ends made \n. Its error, if any, is an *Error.
+func Decode(data []byte) (string, error) { return decode(data) }
+
+// Parse reads a file, except PDF, which it refuses, and code, which it takes for plain text. Its error, if any, is an *Error.
 func Parse(in Input) (Document, error) {
 	format, err := Detect(in.Name, in.Type)
 	if err != nil {
@@ -93,7 +96,7 @@ func Parse(in Input) (Document, error) {
 		parseNote(&doc)
 	case FormatMarkdown:
 		parseMarkdown(&doc)
-	case FormatText:
+	case FormatText, FormatCode:
 		doc.Blocks = lines(nil, text, 0, Paragraph)
 	case FormatJSON:
 		parseJSON(&doc)
@@ -105,7 +108,7 @@ func Parse(in Input) (Document, error) {
 	case FormatLines:
 		doc.Blocks = lines(nil, text, 0, Record)
 	default:
-		return Document{}, fmt.Errorf("parse: no parser for format %q", format)
+		return Document{}, &Error{Code: "unsupported_type", Message: fmt.Sprintf("files of the type %q can't be read here", format)}
 	}
 
 	if len(doc.Blocks) == 0 {
