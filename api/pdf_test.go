@@ -3,12 +3,29 @@ package api_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kb-search/kb/db/dbtest"
+	"github.com/kb-search/kb/worker/parse/pdf"
 )
+
+// compilePDFium fills the cache of compiled PDFium, which takes a minute under the race detector: longer than a test waits
+// for a job.
+func compilePDFium(t *testing.T) {
+	t.Helper()
+	content, err := os.ReadFile("../worker/parse/pdf/testdata/leading_junk.pdf")
+	must(t, err)
+	parser := pdf.New(pdf.Options{CacheDir: filepath.Join(dbtest.CacheDir(), "pdfium")})
+	_, err = parser.Parse(t.Context(), content)
+	must(t, err)
+	must(t, parser.Close())
+}
 
 func TestPDF(t *testing.T) {
 	t.Parallel()
+	compilePDFium(t)
 	s := start(t, config{})
 	send := func(t *testing.T, name string) map[string]any {
 		t.Helper()
