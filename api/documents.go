@@ -12,9 +12,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/jackc/pgx/v5"
-	"gocloud.dev/gcerrors"
 
 	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/worker/job"
 )
 
 // DocumentBody is a document without its chunks. It is exported since huma passes over embedded structs that are not.
@@ -219,11 +219,7 @@ func (s *Server) documentDetail(ctx context.Context, row db.Document) (*document
 func (s *Server) dropOriginals(ctx context.Context, paths []string) {
 	slices.Sort(paths)
 	for _, path := range slices.Compact(paths) {
-		inUse, err := s.queries.DocumentPathInUse(ctx, s.Conn, db.DocumentPathInUseParams{ProjectID: projectOf(ctx), StoredPath: path})
-		if err == nil && !inUse {
-			err = s.Bucket.Delete(ctx, path)
-		}
-		if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		if err := job.DropOriginal(ctx, s.Conn, s.Bucket, projectOf(ctx), path); err != nil {
 			s.Logger.WarnContext(ctx, "original left behind", slog.String("path", path), slog.Any("error", err))
 		}
 	}

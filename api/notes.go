@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/google/uuid"
 
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/worker/job"
@@ -154,7 +153,7 @@ type versionGetOutput struct {
 func (s *Server) versionGet(ctx context.Context, in *versionGetInput) (*versionGetOutput, error) {
 	id, ok := parseID(prefixDocument, in.DocumentID)
 	if !ok {
-		id = uuid.Nil
+		return nil, errNotFound("version")
 	}
 	row, err := s.queries.DocumentVersionGet(ctx, s.Conn, db.DocumentVersionGetParams{ProjectID: projectOf(ctx), DocumentID: id, Version: in.Version})
 	if db.Kind(err) == db.KindNotFound {

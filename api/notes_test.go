@@ -7,6 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/worker/job"
 )
 
 func (s *server) patch(t *testing.T, path, body string) answer {
@@ -48,6 +51,9 @@ func TestNotes(t *testing.T) {
 		versions := s.get(t, "/api/v1/documents/"+id+"/versions").want(t, 200).list(t)
 		if len(versions) != 1 || versions[0]["version"] != 1.0 {
 			t.Errorf("versions %v", versions)
+		}
+		for _, key := range s.files(t, "documents/") { // as a failed upload of the same content does
+			must(t, job.DropOriginal(t.Context(), s.pool, s.bucket, db.DefaultProjectID, key))
 		}
 		if old := s.get(t, "/api/v1/documents/"+id+"/versions/1").want(t, 200).object(t); old["text"] != "The ferrule is brass." || !slices.Equal(old["tags"].([]any), []any{"draft"}) {
 			t.Errorf("version 1: %v", old)
@@ -100,6 +106,11 @@ func TestNotes(t *testing.T) {
 		document := s.get(t, "/api/v1/documents/"+id).want(t, 200).object(t)
 		if won == 0 || document["version"] != float64(won+1) {
 			t.Errorf("%d won, version %v", won, document["version"])
+		}
+		for _, key := range s.files(t, "documents/") {
+			if s.count(t, fmt.Sprintf("(SELECT stored_path FROM documents UNION SELECT stored_path FROM document_versions) AS kept WHERE stored_path = '%s'", key)) != 1 {
+				t.Errorf("%s is nobody's original", key)
+			}
 		}
 		texts := found(t, "won")
 		if len(texts) != 1 || texts[0] != document["chunks"].([]any)[0].(map[string]any)["text"] {

@@ -206,14 +206,8 @@ func (w *ingestWorker) abandon(ctx context.Context, log *slog.Logger, claimed db
 
 // dropOriginal takes back the original that a failed or cancelled job has kept before it could store its document.
 func (w *ingestWorker) dropOriginal(ctx context.Context, log *slog.Logger, claimed db.Job) {
-	_, err := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
-	if err == nil {
-		return // Another job has stored the same content meanwhile: the original is its document's.
-	}
-	if db.Kind(err) == db.KindNotFound {
-		err = w.bucket.Delete(ctx, job.StoredPath(claimed.ProjectID, claimed.ContentHash, claimed.Filename))
-	}
-	if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+	path := job.StoredPath(claimed.ProjectID, claimed.ContentHash, claimed.Filename)
+	if err := job.DropOriginal(ctx, w.conn, w.bucket, claimed.ProjectID, path); err != nil {
 		log.WarnContext(ctx, "original left behind", slog.Any("error", err))
 	}
 }

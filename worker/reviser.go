@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -45,8 +46,10 @@ func (r *Reviser) Revise(ctx context.Context, revision job.Revision) (db.Documen
 		return db.Document{}, err
 	}
 	prepared.belongTo(old.ID)
-	if err := r.bucket.WriteAll(ctx, source.StoredPath, source.Data, nil); err != nil {
-		return db.Document{}, fmt.Errorf("keep the text: %w", err)
+	if source.StoredPath != old.StoredPath {
+		if err := r.bucket.WriteAll(ctx, source.StoredPath, source.Data, nil); err != nil {
+			return db.Document{}, fmt.Errorf("keep the text: %w", err)
+		}
 	}
 	var revised db.Document
 	err = db.InTx(ctx, r.conn, func(tx pgx.Tx) error {
@@ -54,7 +57,8 @@ func (r *Reviser) Revise(ctx context.Context, revision job.Revision) (db.Documen
 		return err
 	})
 	if err != nil {
-		return db.Document{}, fmt.Errorf("revise document %s: %w", old.ID, err)
+		err = fmt.Errorf("revise document %s: %w", old.ID, err)
+		return db.Document{}, errors.Join(err, job.DropOriginal(context.WithoutCancel(ctx), r.conn, r.bucket, old.ProjectID, source.StoredPath))
 	}
 	if err := db.FoldStatistics(ctx, r.conn, old.ProjectID); err != nil {
 		return db.Document{}, err
