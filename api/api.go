@@ -23,6 +23,7 @@ import (
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/embed"
+	"github.com/kb-search/kb/worker/job"
 )
 
 // Enqueuer inserts River jobs in the transaction of the rows that they are about.
@@ -40,6 +41,8 @@ type Options struct {
 	Searcher  *search.Searcher
 	// Reviser changes notes.
 	Reviser Reviser
+	// CheckChunking says whether documents can be cut as a caller wants it.
+	CheckChunking func(job.Chunking) error
 	// Space is the embedding space in use, as /status shows it.
 	Space embed.Space
 	// APIKey is the bearer token that requests must carry; empty means that they need none.
@@ -73,6 +76,7 @@ func New(opts Options) *Server {
 	s.registerDocuments(api)
 	s.registerFiles(api)
 	s.registerNotes(api)
+	s.registerVersions(api)
 	s.registerTags(api)
 	s.registerSearch(api)
 	documentErrors(s.openAPI)

@@ -60,6 +60,8 @@ type server struct {
 	bucket *blob.Bucket
 	key    string
 	api    *api.Server
+	// ingester is the one that a worker of the test takes.
+	ingester *worker.Ingester
 }
 
 func start(t *testing.T, c config) *server {
@@ -79,27 +81,36 @@ func start(t *testing.T, c config) *server {
 	bucket, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
 	must(t, err)
 	t.Cleanup(func() { _ = bucket.Close() })
-	ingester, err := worker.NewIngester(c.Embedder, stored.ID, 0, 0)
+	ingester, err := worker.NewIngester(c.Embedder, stored.ID, job.Chunking{})
 	must(t, err)
 	reader := pdf.New(pdf.Options{CacheDir: filepath.Join(dbtest.CacheDir(), "pdfium")})
 	ingester.ReadPDF(reader)
 	t.Cleanup(func() { _ = reader.Close() })
-	if !c.NoWorker {
-		w, err := worker.New(worker.Options{Pool: pool, Bucket: bucket, Ingest: ingester, Logger: slog.New(slog.DiscardHandler)})
-		must(t, err)
-		must(t, w.Start(context.WithoutCancel(t.Context())))
-		t.Cleanup(func() { _ = w.Stop(context.Background()) })
-	}
 	jobs, err := job.NewInserter(pool)
 	must(t, err)
 	logger := slog.New(noErrors{slog.DiscardHandler, t})
 	handler := api.New(api.Options{
 		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, c.Embedder, stored.ID, search.DefaultSettings(), logger),
-		Reviser: worker.NewReviser(pool, bucket, ingester), Space: space, APIKey: c.Key, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
+		Reviser: worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, Space: space, APIKey: c.Key, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
 	})
 	listener := httptest.NewServer(handler)
 	t.Cleanup(listener.Close)
-	return &server{url: listener.URL, client: listener.Client(), pool: pool, bucket: bucket, key: c.Key, api: handler}
+	started := &server{url: listener.URL, client: listener.Client(), pool: pool, bucket: bucket, key: c.Key, api: handler, ingester: ingester}
+	if !c.NoWorker {
+		started.work(t)
+	}
+	return started
+}
+
+// work starts a worker.
+func (s *server) work(t *testing.T) {
+	t.Helper()
+	w, err := worker.New(worker.Options{
+		Pool: s.pool, Bucket: s.bucket, Ingest: s.ingester, RetryKeep: time.Hour, Logger: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	must(t, w.Start(context.WithoutCancel(t.Context())))
+	t.Cleanup(func() { _ = w.Stop(context.Background()) })
 }
 
 // noErrors fails the test for whatever is logged as an error: a panic, an internal error.

@@ -22,7 +22,9 @@ type DocumentBody struct {
 	_                struct{}        `additionalProperties:"true"`
 	ID               string          `json:"id" doc:"The document's id" example:"doc_01kb9q5s7ze4gr6tcx3k0z9ykn"`
 	Title            string          `json:"title" doc:"The title"`
+	Path             *string         `json:"path" doc:"Where the file stands in the caller's own tree; null for a note without one"`
 	DocType          string          `json:"doc_type" doc:"The document type" example:"markdown"`
+	KnowledgeType    *string         `json:"knowledge_type" doc:"What kind of knowledge it is, in the caller's own words"`
 	Tags             []string        `json:"tags" doc:"Tag names, sorted"`
 	Metadata         json.RawMessage `json:"metadata" doc:"What the file says about itself, such as Markdown front matter"`
 	OriginalFilename string          `json:"original_filename" doc:"The name of the uploaded file"`
@@ -55,8 +57,8 @@ func newDocument(row db.Document) (DocumentBody, error) {
 		return DocumentBody{}, fmt.Errorf("document %s: %w", row.ID, err)
 	}
 	return DocumentBody{
-		ID: publicID(prefixDocument, row.ID), Title: row.Title, DocType: row.DocType, Tags: tags, Metadata: row.Metadata,
-		OriginalFilename: row.OriginalFilename, ContentHash: fmt.Sprintf("%x", row.ContentHash), Size: row.Size,
+		ID: publicID(prefixDocument, row.ID), Title: row.Title, Path: row.Path, DocType: row.DocType, KnowledgeType: row.KnowledgeType, Tags: tags,
+		Metadata: row.Metadata, OriginalFilename: row.OriginalFilename, ContentHash: fmt.Sprintf("%x", row.ContentHash), Size: row.Size,
 		ChunkCount: row.ChunkCount, Version: row.Version, CreatedAt: row.CreatedAt.UTC(), UpdatedAt: utc(row.UpdatedAt),
 	}, nil
 }
@@ -81,6 +83,8 @@ type documentListInput struct {
 	PageInput
 	Type string   `query:"type" maxLength:"100" doc:"Only documents of this type"`
 	Tags []string `query:"tags,explode" maxItems:"100" doc:"Only documents that carry all of these tags; repeated, or separated by commas"`
+
+	PathPrefix string `query:"path_prefix" maxLength:"1000" doc:"Only documents whose path starts with this; the leading slash may be left out"`
 
 	CreatedAfter  time.Time `query:"created_after" doc:"Only documents ingested at this time or later (RFC 3339)"`
 	CreatedBefore time.Time `query:"created_before" doc:"Only documents ingested before this time"`
@@ -118,7 +122,7 @@ func (s *Server) documentList(ctx context.Context, in *documentListInput) (*docu
 	docType := cleanLine(in.Type)
 	ranges := in.ranges()
 	params := db.DocumentListParams{
-		ProjectID: projectOf(ctx), DocType: docType, Tags: tags, MaxResults: in.size() + 1,
+		ProjectID: projectOf(ctx), DocType: docType, Tags: tags, PathPrefix: cleanPrefix(in.PathPrefix), MaxResults: in.size() + 1,
 		CreatedAfter: ranges["created_after"], CreatedBefore: ranges["created_before"],
 		UpdatedAfter: ranges["updated_after"], UpdatedBefore: ranges["updated_before"],
 	}
@@ -131,7 +135,7 @@ func (s *Server) documentList(ctx context.Context, in *documentListInput) (*docu
 	}
 	rows, more := cutPage(in.PageInput, rows)
 	total, err := s.queries.DocumentCount(ctx, s.Conn, db.DocumentCountParams{
-		ProjectID: params.ProjectID, DocType: docType, Tags: tags, CreatedAfter: params.CreatedAfter, CreatedBefore: params.CreatedBefore,
+		ProjectID: params.ProjectID, DocType: docType, Tags: tags, PathPrefix: params.PathPrefix, CreatedAfter: params.CreatedAfter, CreatedBefore: params.CreatedBefore,
 		UpdatedAfter: params.UpdatedAfter, UpdatedBefore: params.UpdatedBefore,
 	})
 	if err != nil {
@@ -152,6 +156,9 @@ func (s *Server) documentList(ctx context.Context, in *documentListInput) (*docu
 		query := url.Values{"tags": in.Tags}
 		if docType != "" {
 			query.Set("type", docType)
+		}
+		if in.PathPrefix != "" {
+			query.Set("path_prefix", in.PathPrefix)
 		}
 		for name, value := range ranges {
 			query.Set(name, value.Format(time.RFC3339Nano))

@@ -3,11 +3,13 @@ package api
 import (
 	"context"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -17,17 +19,24 @@ import (
 
 func (s *Server) registerFiles(api huma.API) {
 	binary := map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	responses := map[string]*huma.Response{
+		"200": {Description: "The whole file", Content: binary},
+		"206": {Description: "The ranges that were asked for", Content: binary},
+		"304": {Description: "The file that the caller has is the same"},
+	}
 	register(s, api, operation{
 		ID: "downloadDocument", Method: http.MethodGet, Path: "/api/v1/documents/{document_id}/file", Tag: "Documents",
 		Summary:     "Download a document's original file",
 		Description: "Answers byte ranges. The file always comes as an attachment, so that no browser shows it as a page of the server's.",
 		Action:      "files:DownloadFile", Errors: []int{http.StatusNotFound, http.StatusRequestedRangeNotSatisfiable},
-		Responses: map[string]*huma.Response{
-			"200": {Description: "The whole file", Content: binary},
-			"206": {Description: "The ranges that were asked for", Content: binary},
-			"304": {Description: "The file that the caller has is the same"},
-		},
+		Responses: responses,
 	}, s.documentFile)
+	register(s, api, operation{
+		ID: "downloadDocumentVersion", Method: http.MethodGet, Path: "/api/v1/documents/{document_id}/versions/{version}/file", Tag: "Documents",
+		Summary: "Download the original file of an earlier version",
+		Action:  "files:DownloadFile", Errors: []int{http.StatusNotFound, http.StatusRequestedRangeNotSatisfiable},
+		Responses: maps.Clone(responses),
+	}, s.versionFile)
 }
 
 func (s *Server) documentFile(ctx context.Context, in *documentInput) (*huma.StreamResponse, error) {
@@ -35,22 +44,41 @@ func (s *Server) documentFile(ctx context.Context, in *documentInput) (*huma.Str
 	if err != nil {
 		return nil, err
 	}
-	reader, err := s.Bucket.NewReader(ctx, row.StoredPath, nil)
+	return s.download(ctx, original{path: row.StoredPath, filename: row.OriginalFilename, hash: row.ContentHash, written: row.CreatedAt})
+}
+
+func (s *Server) versionFile(ctx context.Context, in *versionGetInput) (*huma.StreamResponse, error) {
+	row, err := s.findVersion(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return s.download(ctx, original{path: row.StoredPath, filename: row.OriginalFilename, hash: row.ContentHash, written: row.CreatedAt})
+}
+
+// original is a file to be downloaded.
+type original struct {
+	path, filename string
+	hash           []byte
+	written        time.Time
+}
+
+func (s *Server) download(ctx context.Context, file original) (*huma.StreamResponse, error) {
+	reader, err := s.Bucket.NewReader(ctx, file.path, nil)
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return nil, errNotFound("file")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the original of document %s: %w", row.ID, err)
+		return nil, fmt.Errorf("open the original %s: %w", file.path, err)
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		defer func() { _ = reader.Close() }()
 		r, w := humago.Unwrap(ctx)
 		header := w.Header()
-		header.Set("Content-Type", contentType(row.OriginalFilename))
-		header.Set("Content-Disposition", attachment(row.OriginalFilename))
+		header.Set("Content-Type", contentType(file.filename))
+		header.Set("Content-Disposition", attachment(file.filename))
 		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("ETag", fmt.Sprintf(`"%x"`, row.ContentHash))
-		http.ServeContent(&rangeWriter{ResponseWriter: w}, r, "", row.CreatedAt, reader)
+		header.Set("ETag", fmt.Sprintf(`"%x"`, file.hash))
+		http.ServeContent(&rangeWriter{ResponseWriter: w}, r, "", file.written, reader)
 	}}, nil
 }
 

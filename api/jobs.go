@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kb-search/kb/db"
@@ -25,9 +23,11 @@ type jobBody struct {
 	Filename    string             `json:"filename" doc:"The name of the uploaded file"`
 	Title       string             `json:"title" doc:"The title that the caller gave, empty when none"`
 	Status      string             `json:"status" enum:"queued,processing,done,failed,skipped,cancelled" doc:"What the job is at"`
+	Path        *string            `json:"path" doc:"Where the file stands in the caller's own tree; null for a note without one"`
 	Size        int64              `json:"size" doc:"The size of the upload in bytes"`
 	Error       *string            `json:"error" doc:"Why the job failed, in plain words"`
 	ErrorCode   *string            `json:"error_code" doc:"Why the job failed, for programs"`
+	Warning     *string            `json:"warning" doc:"What to know of a job that went well otherwise, such as a converter that could not be reached"`
 	DocumentID  *string            `json:"document_id" doc:"The document that the job made, or whose content the upload repeats"`
 	ChunkCount  *int32             `json:"chunk_count" doc:"How many chunks the document has"`
 	Progress    *jobProgress       `json:"progress,omitempty" doc:"How far the work is, while it is going on"`
@@ -47,8 +47,8 @@ type jobProgress struct {
 
 func newJob(row db.Job) (jobBody, error) {
 	body := jobBody{
-		JobID: publicID(prefixJob, row.ID), Filename: row.Filename, Title: row.Title, Status: string(row.Status), Size: row.Size,
-		Error: row.Error, ErrorCode: row.ErrorCode, DocumentID: publicIDPointer(prefixDocument, row.DocumentID),
+		JobID: publicID(prefixJob, row.ID), Filename: row.Filename, Title: row.Title, Path: row.Path, Status: string(row.Status), Size: row.Size,
+		Error: row.Error, Warning: row.Warning, ErrorCode: row.ErrorCode, DocumentID: publicIDPointer(prefixDocument, row.DocumentID),
 		ChunkCount: row.ChunkCount, Attempts: row.Attempts, CreatedAt: row.CreatedAt.UTC(), StartedAt: utc(row.StartedAt),
 		CompletedAt: utc(row.CompletedAt),
 	}
@@ -74,7 +74,8 @@ func (s *Server) registerJobs(api huma.API) {
 		ID: "createJob", Method: http.MethodPost, Path: "/api/v1/jobs", Tag: "Jobs", Status: http.StatusAccepted,
 		Summary: "Upload a file or a note",
 		Description: "Takes a multipart form with a `file`, or a `note` and its `title`. The upload is stored and queued; the answer does not wait for it. " +
-			"Content that is stored or queued already is 409, an unsupported file type 422.",
+			"Content that is stored or queued already is 409, an unsupported file type 422. " +
+			"A changed file under a `path` that was sent before becomes the next version of its document.",
 		Action:      "documents:CreateDocument",
 		Errors:      []int{http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity},
 		Middlewares: huma.Middlewares{s.readForm},
@@ -87,12 +88,7 @@ func (s *Server) registerJobs(api huma.API) {
 		ID: "getJob", Method: http.MethodGet, Path: "/api/v1/jobs/{job_id}", Tag: "Jobs",
 		Summary: "Get a job", Action: "documents:GetDocument", Errors: []int{http.StatusNotFound},
 	}, s.jobGet)
-	register(s, api, operation{
-		ID: "cancelJob", Method: http.MethodPost, Path: "/api/v1/jobs/{job_id}/cancel", Tag: "Jobs",
-		Summary:     "Cancel a job",
-		Description: "Ends a job that waits or is worked on; nothing of it is stored. A job that has ended already is 409.",
-		Action:      "documents:CreateDocument", Errors: []int{http.StatusNotFound, http.StatusConflict},
-	}, s.jobCancel)
+	s.registerJobControl(api)
 }
 
 // formOverhead is what a multipart form may take beside its file or note: names, borders, short fields.
@@ -158,7 +154,7 @@ type jobCreated struct {
 }
 
 func (s *Server) jobCreate(ctx context.Context, in *jobCreateInput) (*jobCreateOutput, error) {
-	upload, err := newUpload(in.RawBody.Data(), s.MaxUploadBytes)
+	upload, err := s.newUpload(&in.RawBody)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +162,11 @@ func (s *Server) jobCreate(ctx context.Context, in *jobCreateInput) (*jobCreateO
 	project := projectOf(ctx)
 	if err := s.refuseDuplicate(ctx, upload.Hash); err != nil {
 		return nil, err
+	}
+	if upload.OnConflict == job.ConflictReject {
+		if err := s.refusePath(ctx, *upload.Path); err != nil {
+			return nil, err
+		}
 	}
 	id := db.NewID()
 	staging := job.StagingPath(id)
@@ -176,8 +177,9 @@ func (s *Server) jobCreate(ctx context.Context, in *jobCreateInput) (*jobCreateO
 	err = db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
 		var err error
 		row, err = s.queries.JobInsert(ctx, tx, db.JobInsertParams{
-			ProjectID: project, ID: id, Filename: upload.Filename, Title: upload.Title, DocType: upload.DocType,
-			Tags: upload.Tags, ContentHash: upload.Hash, Size: upload.Size, StagingPath: staging,
+			ProjectID: project, ID: id, Filename: upload.Filename, Title: upload.Title, Path: upload.Path, OnConflict: upload.OnConflict,
+			DocType: upload.DocType, KnowledgeType: upload.KnowledgeType, Tags: upload.Tags, Metadata: upload.Metadata,
+			Chunking: upload.Chunking, ContentHash: upload.Hash, Size: upload.Size, StagingPath: staging,
 		})
 		if err != nil {
 			return fmt.Errorf("insert job: %w", err)
@@ -216,6 +218,21 @@ func (s *Server) refuseDuplicate(ctx context.Context, hash []byte) error {
 		return fmt.Errorf("look for jobs of the same content: %w", err)
 	}
 	return nil
+}
+
+// refusePath answers 409 for a path at which a document stands.
+func (s *Server) refusePath(ctx context.Context, path string) error {
+	document, err := s.queries.DocumentGetByPath(ctx, s.Conn, db.DocumentGetByPathParams{ProjectID: projectOf(ctx), Path: path})
+	switch {
+	case db.Kind(err) == db.KindNotFound:
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for a document at the path: %w", err)
+	}
+	return &Error{
+		status: http.StatusConflict, Short: "conflict", Code: "path_taken", DocumentID: publicID(prefixDocument, document.ID), Title: document.Title,
+		Message: "Another document stands at the path; send on_conflict=version to replace it.",
+	}
 }
 
 type jobListInput struct {
@@ -264,43 +281,6 @@ func (s *Server) jobList(ctx context.Context, in *jobListInput) (*jobListOutput,
 		out.Link = nextLink("/api/v1/jobs", query, in.PageInput, next.String())
 	}
 	return out, nil
-}
-
-func (s *Server) jobCancel(ctx context.Context, in *jobGetInput) (*jobGetOutput, error) {
-	id, ok := parseID(prefixJob, in.JobID)
-	if !ok {
-		return nil, errNotFound("job")
-	}
-	row, err := s.queries.JobCancel(ctx, s.Conn, db.JobCancelParams{ProjectID: projectOf(ctx), ID: id})
-	if db.Kind(err) == db.KindNotFound {
-		return nil, s.whyNotCancelled(ctx, id)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cancel job %s: %w", id, err)
-	}
-	if row.StartedAt == nil {
-		// No worker will come by to take the upload away. One that stays behind for a moment is seen by nobody.
-		if err := s.Bucket.Delete(context.WithoutCancel(ctx), row.StagingPath); err != nil {
-			s.Logger.WarnContext(ctx, "staged file left behind", slog.String("job_id", id.String()), slog.Any("error", err))
-		}
-	}
-	body, err := newJob(row)
-	return &jobGetOutput{Body: body}, err
-}
-
-// whyNotCancelled tells a job that has ended from one that is not there.
-func (s *Server) whyNotCancelled(ctx context.Context, id uuid.UUID) error {
-	row, err := s.queries.JobGet(ctx, s.Conn, db.JobGetParams{ProjectID: projectOf(ctx), ID: id})
-	if db.Kind(err) == db.KindNotFound {
-		return errNotFound("job")
-	}
-	if err != nil {
-		return fmt.Errorf("get job %s: %w", id, err)
-	}
-	return &Error{
-		status: http.StatusConflict, Short: "conflict", Code: "job_ended",
-		Message: fmt.Sprintf("The job has ended already: it is %s.", row.Status),
-	}
 }
 
 type jobGetInput struct {

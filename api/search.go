@@ -63,7 +63,9 @@ type searchResult struct {
 	ChunkID         string            `json:"chunk_id" doc:"The chunk's id"`
 	DocumentID      string            `json:"document_id" doc:"Its document's id"`
 	Title           string            `json:"title" doc:"The document's title"`
+	Path            *string           `json:"path" doc:"Where the document stands in the caller's own tree; null for a note without a path"`
 	DocType         string            `json:"doc_type" doc:"The document's type"`
+	KnowledgeType   *string           `json:"knowledge_type" doc:"What kind of knowledge it is, in the caller's own words"`
 	Filename        string            `json:"filename" doc:"The name of the uploaded file"`
 	Section         string            `json:"section" doc:"The headings above the chunk"`
 	Page            *int32            `json:"page" doc:"Its page in the source, from 1; null where there are none"`
@@ -153,7 +155,7 @@ func newSearchResult(row db.SearchRow, explain bool) (searchResult, error) {
 	}
 	result := searchResult{
 		ChunkID: publicID(prefixChunk, row.ChunkID), DocumentID: publicID(prefixDocument, row.DocumentID), Title: row.Title,
-		DocType: row.DocType, Filename: row.OriginalFilename, Section: row.Section, Page: row.Page, Seq: row.Seq, Text: row.Content,
+		Path: row.Path, DocType: row.DocType, KnowledgeType: row.KnowledgeType, Filename: row.OriginalFilename, Section: row.Section, Page: row.Page, Seq: row.Seq, Text: row.Content,
 		Score: row.Score, Tags: tags, Metadata: row.Metadata, DocumentVersion: row.DocumentVersion,
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: utc(row.UpdatedAt),
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -10,28 +11,17 @@ import (
 	"maps"
 	"mime/multipart"
 	"net/http"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/worker/job"
 )
 
 var errFormTooLarge = multipart.ErrMessageTooLarge
-
-// maxTitle and maxTag bound what is no text but a name, in characters.
-const (
-	maxTitle    = 1000
-	maxTag      = 200
-	maxTags     = 100
-	maxFilename = 255
-)
 
 // noteFilename is the name under which a note's text is kept.
 const noteFilename = "note.txt"
@@ -41,7 +31,17 @@ type uploadForm struct {
 	Note    string        `form:"note" required:"false" doc:"The text of a note, in place of a file"`
 	Title   string        `form:"title" required:"false" doc:"The title. Defaults to the one in the content, else to the file's name"`
 	Tags    []string      `form:"tags" required:"false" doc:"Tag names: repeated, or separated by commas, or a JSON object of strings"`
-	DocType string        `form:"doc_type" required:"false" doc:"The document type: code, data, markdown, note or pdf. Defaults to what the extension says"`
+	DocType string        `form:"doc_type" required:"false" doc:"The document type, such as code, data, markdown, note or pdf. Defaults to what content and extension say"`
+
+	Path       string `form:"path" required:"false" doc:"Where the file stands in your own tree, such as /manuals/pump.md. Defaults to / and the file's name; a note has none" example:"/manuals/pump.md"`
+	OnConflict string `form:"on_conflict" required:"false" enum:"version,reject,duplicate" doc:"What happens when a document stands at the path already: version replaces it and keeps the old text as an earlier version, reject is 409, duplicate makes a second document. Defaults to version when a path is sent, else to duplicate"`
+
+	KnowledgeType string `form:"knowledge_type" required:"false" doc:"What kind of knowledge it is, in your own words, such as manual or fault_case"`
+	Metadata      string `form:"metadata" required:"false" doc:"A JSON object; it goes over what the file says about itself"`
+
+	ChunkSize     int    `form:"chunk_size" required:"false" minimum:"0" doc:"The largest chunk in tokens, title and section included. Defaults to KB_CHUNK_SIZE"`
+	ChunkOverlap  int    `form:"chunk_overlap" required:"false" minimum:"0" doc:"How many tokens of a chunk the next one repeats. Defaults to KB_CHUNK_OVERLAP"`
+	ChunkStrategy string `form:"chunk_strategy" required:"false" enum:"section,page" doc:"What a chunk never reaches over. Defaults to KB_CHUNK_STRATEGY"`
 }
 
 // formFields are the names of all fields of uploadForm.
@@ -67,9 +67,15 @@ type upload struct {
 	Filename string
 	Title    string
 	DocType  string
-	Tags     json.RawMessage
-	Hash     []byte
-	Size     int64
+	// Path is nil for a note without one.
+	Path          *string
+	OnConflict    string
+	KnowledgeType *string
+	Tags          json.RawMessage
+	Metadata      json.RawMessage
+	Chunking      json.RawMessage
+	Hash          []byte
+	Size          int64
 	// field is the part of the form that the content came in.
 	field   string
 	content io.ReadSeeker
@@ -83,7 +89,8 @@ func (u *upload) Close() {
 	}
 }
 
-func newUpload(form *uploadForm, limit int64) (*upload, error) {
+func (s *Server) newUpload(in *huma.MultipartFormFiles[uploadForm]) (*upload, error) {
+	form, limit := in.Data(), s.MaxUploadBytes
 	hasFile, hasNote := form.File.IsSet, form.Note != ""
 	switch {
 	case hasFile && hasNote:
@@ -95,8 +102,10 @@ func newUpload(form *uploadForm, limit int64) (*upload, error) {
 	if utf8.RuneCountInString(u.Title) > maxTitle {
 		return nil, errInvalid("body.title", "The title has more than %d characters.", maxTitle)
 	}
-	var err error
-	if u.Tags, err = parseTags("body.tags", form.Tags); err != nil {
+	if err := u.describe(form); err != nil {
+		return nil, err
+	}
+	if err := u.setChunking(in, s.CheckChunking); err != nil {
 		return nil, err
 	}
 	if hasNote {
@@ -109,6 +118,9 @@ func newUpload(form *uploadForm, limit int64) (*upload, error) {
 			return nil, errInvalid("body.file", "The file has no name; its extension says how it is read.")
 		}
 	}
+	if err := u.setPath(form); err != nil {
+		return nil, err
+	}
 	if err := job.CheckType(u.Filename, u.DocType); err != nil {
 		return nil, unsupported(err)
 	}
@@ -116,6 +128,58 @@ func newUpload(form *uploadForm, limit int64) (*upload, error) {
 		return nil, errTooLarge(limit)
 	}
 	return u, u.hash()
+}
+
+// describe reads what the caller says about the document.
+func (u *upload) describe(form *uploadForm) error {
+	var err error
+	if u.Tags, err = parseTags("body.tags", form.Tags); err != nil {
+		return err
+	}
+	if u.Metadata, err = parseMetadata("body.metadata", form.Metadata); err != nil {
+		return err
+	}
+	if kind := cleanLine(form.KnowledgeType); utf8.RuneCountInString(kind) > maxTag {
+		return errInvalid("body.knowledge_type", "The knowledge_type has more than %d characters.", maxTag)
+	} else if kind != "" {
+		u.KnowledgeType = &kind
+	}
+	return nil
+}
+
+func (u *upload) setChunking(in *huma.MultipartFormFiles[uploadForm], check func(job.Chunking) error) error {
+	form := in.Data()
+	chunking := job.Chunking{Size: form.ChunkSize, Strategy: form.ChunkStrategy}
+	if len(in.Form.Value["chunk_overlap"]) > 0 {
+		chunking.Overlap = &form.ChunkOverlap
+	}
+	if err := check(chunking); err != nil {
+		return errInvalid("body.chunk_size", "The document can't be cut like that: %s.", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	var err error
+	u.Chunking, err = json.Marshal(chunking)
+	return err
+}
+
+// setPath reads where the file stands, and what happens when a document is there already.
+func (u *upload) setPath(form *uploadForm) error {
+	u.OnConflict = form.OnConflict
+	path, err := cleanPath("body.path", form.Path)
+	if err != nil {
+		return err
+	}
+	switch {
+	case path != "":
+		u.Path, u.OnConflict = &path, cmp.Or(u.OnConflict, job.ConflictVersion)
+	case u.field == "body.file":
+		path = "/" + u.Filename
+		u.Path, u.OnConflict = &path, cmp.Or(u.OnConflict, job.ConflictDuplicate)
+	case u.OnConflict != "":
+		return errInvalid("body.on_conflict", "A note without a path conflicts with nothing; send a path too.")
+	default:
+		u.OnConflict = job.ConflictDuplicate
+	}
+	return nil
 }
 
 // hash reads the content once: for its SHA-256, and to refuse one that is blank.
@@ -163,78 +227,6 @@ func unsupported(err error) error {
 		status: http.StatusUnprocessableEntity, Short: "unsupported file type", Code: typeErr.Code, Message: typeErr.Message,
 		Supported: job.SupportedExtensions(),
 	}
-}
-
-// parseTags reads tag names: repeated, separated by commas, or a JSON object of strings.
-func parseTags(field string, values []string) (json.RawMessage, error) {
-	var names []string
-	for _, value := range values {
-		value = strings.TrimSpace(value)
-		if strings.HasPrefix(value, "{") {
-			var bag map[string]string
-			if err := json.Unmarshal([]byte(value), &bag); err != nil {
-				return nil, errInvalid(field, "The tags look like JSON but are not an object whose values are strings.")
-			}
-			for key, value := range bag {
-				if value != "" {
-					key += ":" + value
-				}
-				names = append(names, key)
-			}
-			continue
-		}
-		names = append(names, strings.Split(value, ",")...)
-	}
-	names, err := cleanTags(field, names)
-	return db.TagBag(names), err
-}
-
-// cleanTags gives tag names as they are stored, without blank ones.
-func cleanTags(field string, names []string) ([]string, error) {
-	cleaned := make([]string, 0, len(names))
-	for _, name := range names {
-		name = cleanLine(name)
-		if key, value, _ := strings.Cut(name, ":"); value == "" {
-			name = key
-		}
-		if utf8.RuneCountInString(name) > maxTag {
-			return nil, errInvalid(field, "A tag has more than %d characters.", maxTag)
-		}
-		if name != "" {
-			cleaned = append(cleaned, name)
-		}
-	}
-	if len(cleaned) > maxTags {
-		return nil, errInvalid(field, "There are more than %d tags.", maxTags)
-	}
-	return cleaned, nil
-}
-
-// cleanLine makes one line of valid text: no NUL, no control characters, no outer spaces.
-func cleanLine(text string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), r == '\uFEFF':
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD")))
-}
-
-// cleanFilename keeps the last part of a name: no folders of any system, nothing hidden, at most 255 bytes.
-func cleanFilename(name string) string {
-	name = path.Base(strings.ReplaceAll(cleanLine(name), `\`, "/"))
-	name = strings.TrimLeft(name, ". ")
-	if name == "/" {
-		return ""
-	}
-	if len(name) > maxFilename {
-		extension := path.Ext(name)
-		name = strings.ToValidUTF8(name[:max(maxFilename-len(extension), 0)], "") + extension
-	}
-	return name
 }
 
 // blankWriter notices whether anything but white space and zero bytes is written to it.

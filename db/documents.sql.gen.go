@@ -15,10 +15,11 @@ import (
 
 const documentArchive = `-- name: DocumentArchive :execrows
 INSERT INTO document_versions (
-    project_id, document_id, version, title, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, created_at
+    project_id, document_id, version, title, path, knowledge_type, tags, metadata, chunking, content_hash, original_filename, stored_path,
+    size, chunk_count, created_at
 )
-SELECT d.project_id, d.id, d.version, d.title, d.tags, d.metadata, d.content_hash, d.original_filename, d.stored_path, d.size,
-    d.chunk_count, coalesce(d.updated_at, d.created_at)
+SELECT d.project_id, d.id, d.version, d.title, d.path, d.knowledge_type, d.tags, d.metadata, d.chunking, d.content_hash,
+    d.original_filename, d.stored_path, d.size, d.chunk_count, coalesce(d.updated_at, d.created_at)
 FROM documents AS d
 WHERE d.project_id = $1 AND d.id = $2 AND d.version = $3
 FOR UPDATE
@@ -54,7 +55,7 @@ UPDATE documents AS d
 SET tags = c.tags, updated_at = CASE WHEN d.tags = c.tags THEN d.updated_at ELSE clock_timestamp() END
 FROM changed AS c
 WHERE d.project_id = $1 AND d.id = c.id
-RETURNING d.project_id, d.id, d.title, d.doc_type, d.tags, d.metadata, d.content_hash, d.original_filename, d.stored_path, d.size, d.chunk_count, d.version, d.created_at, d.updated_at
+RETURNING d.project_id, d.id, d.title, d.doc_type, d.tags, d.metadata, d.content_hash, d.original_filename, d.stored_path, d.size, d.chunk_count, d.version, d.created_at, d.updated_at, d.path, d.knowledge_type, d.chunking
 `
 
 type DocumentChangeTagsParams struct {
@@ -88,6 +89,9 @@ func (q *Queries) DocumentChangeTags(ctx context.Context, db DBTX, arg DocumentC
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Chunking,
 	)
 	return i, err
 }
@@ -97,16 +101,18 @@ SELECT count(*) FROM documents
 WHERE project_id = $1
     AND ($2::text = '' OR doc_type = $2::text)
     AND tags @> $3::jsonb
-    AND ($4::timestamptz IS NULL OR created_at >= $4::timestamptz)
-    AND ($5::timestamptz IS NULL OR created_at < $5::timestamptz)
-    AND ($6::timestamptz IS NULL OR coalesce(updated_at, created_at) >= $6::timestamptz)
-    AND ($7::timestamptz IS NULL OR coalesce(updated_at, created_at) < $7::timestamptz)
+    AND ($4::text = '' OR path ^@ $4::text)
+    AND ($5::timestamptz IS NULL OR created_at >= $5::timestamptz)
+    AND ($6::timestamptz IS NULL OR created_at < $6::timestamptz)
+    AND ($7::timestamptz IS NULL OR coalesce(updated_at, created_at) >= $7::timestamptz)
+    AND ($8::timestamptz IS NULL OR coalesce(updated_at, created_at) < $8::timestamptz)
 `
 
 type DocumentCountParams struct {
 	ProjectID     uuid.UUID
 	DocType       string
 	Tags          json.RawMessage
+	PathPrefix    string
 	CreatedAfter  *time.Time
 	CreatedBefore *time.Time
 	UpdatedAfter  *time.Time
@@ -118,6 +124,7 @@ func (q *Queries) DocumentCount(ctx context.Context, db DBTX, arg DocumentCountP
 		arg.ProjectID,
 		arg.DocType,
 		arg.Tags,
+		arg.PathPrefix,
 		arg.CreatedAfter,
 		arg.CreatedBefore,
 		arg.UpdatedAfter,
@@ -164,7 +171,7 @@ func (q *Queries) DocumentCountByType(ctx context.Context, db DBTX, projectID uu
 
 const documentDelete = `-- name: DocumentDelete :one
 DELETE FROM documents WHERE project_id = $1 AND id = $2
-RETURNING project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at
+RETURNING project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking
 `
 
 type DocumentDeleteParams struct {
@@ -191,6 +198,9 @@ func (q *Queries) DocumentDelete(ctx context.Context, db DBTX, arg DocumentDelet
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Chunking,
 	)
 	return i, err
 }
@@ -226,7 +236,7 @@ func (q *Queries) DocumentExport(ctx context.Context, db DBTX, projectID uuid.UU
 }
 
 const documentGet = `-- name: DocumentGet :one
-SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at FROM documents WHERE project_id = $1 AND id = $2
+SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking FROM documents WHERE project_id = $1 AND id = $2
 `
 
 type DocumentGetParams struct {
@@ -252,12 +262,15 @@ func (q *Queries) DocumentGet(ctx context.Context, db DBTX, arg DocumentGetParam
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Chunking,
 	)
 	return i, err
 }
 
 const documentGetByHash = `-- name: DocumentGetByHash :one
-SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at FROM documents WHERE project_id = $1 AND content_hash = $2
+SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking FROM documents WHERE project_id = $1 AND content_hash = $2
 `
 
 type DocumentGetByHashParams struct {
@@ -283,26 +296,71 @@ func (q *Queries) DocumentGetByHash(ctx context.Context, db DBTX, arg DocumentGe
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Chunking,
+	)
+	return i, err
+}
+
+const documentGetByPath = `-- name: DocumentGetByPath :one
+SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking FROM documents
+WHERE project_id = $1 AND path = $2::text
+ORDER BY coalesce(updated_at, created_at) DESC, id DESC
+LIMIT 1
+`
+
+type DocumentGetByPathParams struct {
+	ProjectID uuid.UUID
+	Path      string
+}
+
+// The document at a path; of several the one that changed last.
+func (q *Queries) DocumentGetByPath(ctx context.Context, db DBTX, arg DocumentGetByPathParams) (Document, error) {
+	row := db.QueryRow(ctx, documentGetByPath, arg.ProjectID, arg.Path)
+	var i Document
+	err := row.Scan(
+		&i.ProjectID,
+		&i.ID,
+		&i.Title,
+		&i.DocType,
+		&i.Tags,
+		&i.Metadata,
+		&i.ContentHash,
+		&i.OriginalFilename,
+		&i.StoredPath,
+		&i.Size,
+		&i.ChunkCount,
+		&i.Version,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Chunking,
 	)
 	return i, err
 }
 
 const documentInsert = `-- name: DocumentInsert :one
 INSERT INTO documents (
-    project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count
+    project_id, id, title, path, doc_type, knowledge_type, tags, metadata, chunking, content_hash, original_filename, stored_path, size, chunk_count
 ) VALUES (
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+    $13, $14
 )
-RETURNING project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at
+RETURNING project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking
 `
 
 type DocumentInsertParams struct {
 	ProjectID        uuid.UUID
 	ID               uuid.UUID
 	Title            string
+	Path             *string
 	DocType          string
+	KnowledgeType    *string
 	Tags             json.RawMessage
 	Metadata         json.RawMessage
+	Chunking         json.RawMessage
 	ContentHash      []byte
 	OriginalFilename string
 	StoredPath       string
@@ -315,9 +373,12 @@ func (q *Queries) DocumentInsert(ctx context.Context, db DBTX, arg DocumentInser
 		arg.ProjectID,
 		arg.ID,
 		arg.Title,
+		arg.Path,
 		arg.DocType,
+		arg.KnowledgeType,
 		arg.Tags,
 		arg.Metadata,
+		arg.Chunking,
 		arg.ContentHash,
 		arg.OriginalFilename,
 		arg.StoredPath,
@@ -340,29 +401,34 @@ func (q *Queries) DocumentInsert(ctx context.Context, db DBTX, arg DocumentInser
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Chunking,
 	)
 	return i, err
 }
 
 const documentList = `-- name: DocumentList :many
-SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at FROM documents
+SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking FROM documents
 WHERE project_id = $1
     AND ($2::text = '' OR doc_type = $2::text)
     AND tags @> $3::jsonb
-    AND ($4::timestamptz IS NULL OR created_at >= $4::timestamptz)
-    AND ($5::timestamptz IS NULL OR created_at < $5::timestamptz)
-    AND ($6::timestamptz IS NULL OR coalesce(updated_at, created_at) >= $6::timestamptz)
-    AND ($7::timestamptz IS NULL OR coalesce(updated_at, created_at) < $7::timestamptz)
-    AND ($8::timestamptz IS NULL
-        OR (coalesce(updated_at, created_at), id) < ($8::timestamptz, $9::uuid))
+    AND ($4::text = '' OR path ^@ $4::text)
+    AND ($5::timestamptz IS NULL OR created_at >= $5::timestamptz)
+    AND ($6::timestamptz IS NULL OR created_at < $6::timestamptz)
+    AND ($7::timestamptz IS NULL OR coalesce(updated_at, created_at) >= $7::timestamptz)
+    AND ($8::timestamptz IS NULL OR coalesce(updated_at, created_at) < $8::timestamptz)
+    AND ($9::timestamptz IS NULL
+        OR (coalesce(updated_at, created_at), id) < ($9::timestamptz, $10::uuid))
 ORDER BY coalesce(updated_at, created_at) DESC, id DESC
-LIMIT $10::int
+LIMIT $11::int
 `
 
 type DocumentListParams struct {
 	ProjectID     uuid.UUID
 	DocType       string
 	Tags          json.RawMessage
+	PathPrefix    string
 	CreatedAfter  *time.Time
 	CreatedBefore *time.Time
 	UpdatedAfter  *time.Time
@@ -378,6 +444,7 @@ func (q *Queries) DocumentList(ctx context.Context, db DBTX, arg DocumentListPar
 		arg.ProjectID,
 		arg.DocType,
 		arg.Tags,
+		arg.PathPrefix,
 		arg.CreatedAfter,
 		arg.CreatedBefore,
 		arg.UpdatedAfter,
@@ -408,6 +475,9 @@ func (q *Queries) DocumentList(ctx context.Context, db DBTX, arg DocumentListPar
 			&i.Version,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Path,
+			&i.KnowledgeType,
+			&i.Chunking,
 		); err != nil {
 			return nil, err
 		}
@@ -441,31 +511,40 @@ func (q *Queries) DocumentPathInUse(ctx context.Context, db DBTX, arg DocumentPa
 
 const documentReplace = `-- name: DocumentReplace :one
 UPDATE documents
-SET title = $1, tags = $2, metadata = $3, content_hash = $4, stored_path = $5, size = $6,
-    chunk_count = $7, version = version + 1, updated_at = clock_timestamp()
-WHERE project_id = $8 AND id = $9
-RETURNING project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at
+SET title = $1, doc_type = $2, knowledge_type = $3, tags = $4, metadata = $5, chunking = $6,
+    content_hash = $7, original_filename = $8, stored_path = $9, size = $10,
+    chunk_count = $11, version = version + 1, updated_at = clock_timestamp()
+WHERE project_id = $12 AND id = $13
+RETURNING project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking
 `
 
 type DocumentReplaceParams struct {
-	Title       string
-	Tags        json.RawMessage
-	Metadata    json.RawMessage
-	ContentHash []byte
-	StoredPath  string
-	Size        int64
-	ChunkCount  int32
-	ProjectID   uuid.UUID
-	ID          uuid.UUID
+	Title            string
+	DocType          string
+	KnowledgeType    *string
+	Tags             json.RawMessage
+	Metadata         json.RawMessage
+	Chunking         json.RawMessage
+	ContentHash      []byte
+	OriginalFilename string
+	StoredPath       string
+	Size             int64
+	ChunkCount       int32
+	ProjectID        uuid.UUID
+	ID               uuid.UUID
 }
 
 // Makes the next version of a document whose present one has been archived.
 func (q *Queries) DocumentReplace(ctx context.Context, db DBTX, arg DocumentReplaceParams) (Document, error) {
 	row := db.QueryRow(ctx, documentReplace,
 		arg.Title,
+		arg.DocType,
+		arg.KnowledgeType,
 		arg.Tags,
 		arg.Metadata,
+		arg.Chunking,
 		arg.ContentHash,
+		arg.OriginalFilename,
 		arg.StoredPath,
 		arg.Size,
 		arg.ChunkCount,
@@ -488,12 +567,15 @@ func (q *Queries) DocumentReplace(ctx context.Context, db DBTX, arg DocumentRepl
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Chunking,
 	)
 	return i, err
 }
 
 const documentVersionGet = `-- name: DocumentVersionGet :one
-SELECT project_id, document_id, version, title, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, created_at, replaced_at FROM document_versions WHERE project_id = $1 AND document_id = $2 AND version = $3
+SELECT project_id, document_id, version, title, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, created_at, replaced_at, path, knowledge_type, chunking FROM document_versions WHERE project_id = $1 AND document_id = $2 AND version = $3
 `
 
 type DocumentVersionGetParams struct {
@@ -519,12 +601,15 @@ func (q *Queries) DocumentVersionGet(ctx context.Context, db DBTX, arg DocumentV
 		&i.ChunkCount,
 		&i.CreatedAt,
 		&i.ReplacedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Chunking,
 	)
 	return i, err
 }
 
 const documentVersionList = `-- name: DocumentVersionList :many
-SELECT project_id, document_id, version, title, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, created_at, replaced_at FROM document_versions WHERE project_id = $1 AND document_id = $2 ORDER BY version DESC
+SELECT project_id, document_id, version, title, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, created_at, replaced_at, path, knowledge_type, chunking FROM document_versions WHERE project_id = $1 AND document_id = $2 ORDER BY version DESC
 `
 
 type DocumentVersionListParams struct {
@@ -555,6 +640,9 @@ func (q *Queries) DocumentVersionList(ctx context.Context, db DBTX, arg Document
 			&i.ChunkCount,
 			&i.CreatedAt,
 			&i.ReplacedAt,
+			&i.Path,
+			&i.KnowledgeType,
+			&i.Chunking,
 		); err != nil {
 			return nil, err
 		}

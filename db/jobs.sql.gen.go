@@ -28,7 +28,7 @@ func (q *Queries) JobAnyQueued(ctx context.Context, db DBTX) (bool, error) {
 const jobCancel = `-- name: JobCancel :one
 UPDATE jobs SET status = 'cancelled', phase = NULL, completed_at = clock_timestamp()
 WHERE project_id = $1 AND id = $2 AND status IN ('queued', 'processing')
-RETURNING project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at
+RETURNING project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at, path, knowledge_type, metadata, chunking, on_conflict, warning
 `
 
 type JobCancelParams struct {
@@ -65,6 +65,12 @@ func (q *Queries) JobCancel(ctx context.Context, db DBTX, arg JobCancelParams) (
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.CompletedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Metadata,
+		&i.Chunking,
+		&i.OnConflict,
+		&i.Warning,
 	)
 	return i, err
 }
@@ -100,7 +106,7 @@ SET status = 'processing', river_job_id = $1, attempts = j.attempts + 1,
     started_at = coalesce(j.started_at, clock_timestamp()), heartbeat_at = clock_timestamp(), phase = 'parse', done = 0, total = 0
 FROM next
 WHERE j.project_id = next.project_id AND j.id = next.id
-RETURNING j.project_id, j.id, j.filename, j.title, j.doc_type, j.tags, j.content_hash, j.size, j.staging_path, j.status, j.river_job_id, j.attempts, j.heartbeat_at, j.phase, j.done, j.total, j.timings, j.error_code, j.error, j.document_id, j.chunk_count, j.created_at, j.started_at, j.completed_at
+RETURNING j.project_id, j.id, j.filename, j.title, j.doc_type, j.tags, j.content_hash, j.size, j.staging_path, j.status, j.river_job_id, j.attempts, j.heartbeat_at, j.phase, j.done, j.total, j.timings, j.error_code, j.error, j.document_id, j.chunk_count, j.created_at, j.started_at, j.completed_at, j.path, j.knowledge_type, j.metadata, j.chunking, j.on_conflict, j.warning
 `
 
 // Takes up the next job: the one that this River job held before it was interrupted, else the oldest queued job of the
@@ -135,6 +141,12 @@ func (q *Queries) JobClaim(ctx context.Context, db DBTX, riverJobID *int64) (Job
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.CompletedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Metadata,
+		&i.Chunking,
+		&i.OnConflict,
+		&i.Warning,
 	)
 	return i, err
 }
@@ -192,9 +204,9 @@ func (q *Queries) JobCountOpen(ctx context.Context, db DBTX, projectID uuid.UUID
 const jobFinish = `-- name: JobFinish :one
 UPDATE jobs
 SET status = $1, error_code = $2, error = $3, document_id = $4,
-    chunk_count = $5, timings = $6, phase = NULL, completed_at = clock_timestamp()
-WHERE project_id = $7 AND id = $8 AND status = 'processing'
-RETURNING project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at
+    chunk_count = $5, warning = $6, timings = $7, phase = NULL, completed_at = clock_timestamp()
+WHERE project_id = $8 AND id = $9 AND status = 'processing'
+RETURNING project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at, path, knowledge_type, metadata, chunking, on_conflict, warning
 `
 
 type JobFinishParams struct {
@@ -203,6 +215,7 @@ type JobFinishParams struct {
 	Error      *string
 	DocumentID *uuid.UUID
 	ChunkCount *int32
+	Warning    *string
 	Timings    json.RawMessage
 	ProjectID  uuid.UUID
 	ID         uuid.UUID
@@ -216,6 +229,7 @@ func (q *Queries) JobFinish(ctx context.Context, db DBTX, arg JobFinishParams) (
 		arg.Error,
 		arg.DocumentID,
 		arg.ChunkCount,
+		arg.Warning,
 		arg.Timings,
 		arg.ProjectID,
 		arg.ID,
@@ -246,12 +260,18 @@ func (q *Queries) JobFinish(ctx context.Context, db DBTX, arg JobFinishParams) (
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.CompletedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Metadata,
+		&i.Chunking,
+		&i.OnConflict,
+		&i.Warning,
 	)
 	return i, err
 }
 
 const jobGet = `-- name: JobGet :one
-SELECT project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at FROM jobs WHERE project_id = $1 AND id = $2
+SELECT project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at, path, knowledge_type, metadata, chunking, on_conflict, warning FROM jobs WHERE project_id = $1 AND id = $2
 `
 
 type JobGetParams struct {
@@ -287,12 +307,18 @@ func (q *Queries) JobGet(ctx context.Context, db DBTX, arg JobGetParams) (Job, e
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.CompletedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Metadata,
+		&i.Chunking,
+		&i.OnConflict,
+		&i.Warning,
 	)
 	return i, err
 }
 
 const jobGetInFlight = `-- name: JobGetInFlight :one
-SELECT project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at FROM jobs
+SELECT project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at, path, knowledge_type, metadata, chunking, on_conflict, warning FROM jobs
 WHERE project_id = $1 AND content_hash = $2 AND status IN ('queued', 'processing')
 ORDER BY id
 LIMIT 1
@@ -332,6 +358,12 @@ func (q *Queries) JobGetInFlight(ctx context.Context, db DBTX, arg JobGetInFligh
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.CompletedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Metadata,
+		&i.Chunking,
+		&i.OnConflict,
+		&i.Warning,
 	)
 	return i, err
 }
@@ -355,21 +387,30 @@ func (q *Queries) JobHeartbeat(ctx context.Context, db DBTX, arg JobHeartbeatPar
 }
 
 const jobInsert = `-- name: JobInsert :one
-INSERT INTO jobs (project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-RETURNING project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at
+INSERT INTO jobs (
+    project_id, id, filename, title, path, on_conflict, doc_type, knowledge_type, tags, metadata, chunking, content_hash, size, staging_path
+) VALUES (
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+    $14
+)
+RETURNING project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at, path, knowledge_type, metadata, chunking, on_conflict, warning
 `
 
 type JobInsertParams struct {
-	ProjectID   uuid.UUID
-	ID          uuid.UUID
-	Filename    string
-	Title       string
-	DocType     string
-	Tags        json.RawMessage
-	ContentHash []byte
-	Size        int64
-	StagingPath string
+	ProjectID     uuid.UUID
+	ID            uuid.UUID
+	Filename      string
+	Title         string
+	Path          *string
+	OnConflict    string
+	DocType       string
+	KnowledgeType *string
+	Tags          json.RawMessage
+	Metadata      json.RawMessage
+	Chunking      json.RawMessage
+	ContentHash   []byte
+	Size          int64
+	StagingPath   string
 }
 
 func (q *Queries) JobInsert(ctx context.Context, db DBTX, arg JobInsertParams) (Job, error) {
@@ -378,8 +419,13 @@ func (q *Queries) JobInsert(ctx context.Context, db DBTX, arg JobInsertParams) (
 		arg.ID,
 		arg.Filename,
 		arg.Title,
+		arg.Path,
+		arg.OnConflict,
 		arg.DocType,
+		arg.KnowledgeType,
 		arg.Tags,
+		arg.Metadata,
+		arg.Chunking,
 		arg.ContentHash,
 		arg.Size,
 		arg.StagingPath,
@@ -410,12 +456,18 @@ func (q *Queries) JobInsert(ctx context.Context, db DBTX, arg JobInsertParams) (
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.CompletedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Metadata,
+		&i.Chunking,
+		&i.OnConflict,
+		&i.Warning,
 	)
 	return i, err
 }
 
 const jobList = `-- name: JobList :many
-SELECT project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at FROM jobs
+SELECT project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at, path, knowledge_type, metadata, chunking, on_conflict, warning FROM jobs
 WHERE project_id = $1
     AND ($2::job_status IS NULL OR status = $2::job_status)
     AND ($3::uuid IS NULL OR id < $3::uuid)
@@ -470,10 +522,43 @@ func (q *Queries) JobList(ctx context.Context, db DBTX, arg JobListParams) ([]Jo
 			&i.CreatedAt,
 			&i.StartedAt,
 			&i.CompletedAt,
+			&i.Path,
+			&i.KnowledgeType,
+			&i.Metadata,
+			&i.Chunking,
+			&i.OnConflict,
+			&i.Warning,
 		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const jobListOpenOf = `-- name: JobListOpenOf :many
+SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) AND status IN ('queued', 'processing')
+`
+
+// Of some jobs those that are queued or processing.
+// @sqlc-vet-disable tenant-scope
+// No project: the sweep looks at the uploads of all projects; nothing of a job is read.
+func (q *Queries) JobListOpenOf(ctx context.Context, db DBTX, ids []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, jobListOpenOf, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -545,4 +630,56 @@ func (q *Queries) JobRescue(ctx context.Context, db DBTX, silentSeconds float64)
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const jobRetry = `-- name: JobRetry :one
+UPDATE jobs
+SET status = 'queued', attempts = 0, river_job_id = NULL, error = NULL, error_code = NULL, warning = NULL, timings = '{}',
+    started_at = NULL, completed_at = NULL
+WHERE project_id = $1 AND id = $2 AND status IN ('failed', 'cancelled')
+RETURNING project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path, status, river_job_id, attempts, heartbeat_at, phase, done, total, timings, error_code, error, document_id, chunk_count, created_at, started_at, completed_at, path, knowledge_type, metadata, chunking, on_conflict, warning
+`
+
+type JobRetryParams struct {
+	ProjectID uuid.UUID
+	ID        uuid.UUID
+}
+
+// Queues a failed or cancelled job again. It keeps its id, so it has its old place in the order.
+func (q *Queries) JobRetry(ctx context.Context, db DBTX, arg JobRetryParams) (Job, error) {
+	row := db.QueryRow(ctx, jobRetry, arg.ProjectID, arg.ID)
+	var i Job
+	err := row.Scan(
+		&i.ProjectID,
+		&i.ID,
+		&i.Filename,
+		&i.Title,
+		&i.DocType,
+		&i.Tags,
+		&i.ContentHash,
+		&i.Size,
+		&i.StagingPath,
+		&i.Status,
+		&i.RiverJobID,
+		&i.Attempts,
+		&i.HeartbeatAt,
+		&i.Phase,
+		&i.Done,
+		&i.Total,
+		&i.Timings,
+		&i.ErrorCode,
+		&i.Error,
+		&i.DocumentID,
+		&i.ChunkCount,
+		&i.CreatedAt,
+		&i.StartedAt,
+		&i.CompletedAt,
+		&i.Path,
+		&i.KnowledgeType,
+		&i.Metadata,
+		&i.Chunking,
+		&i.OnConflict,
+		&i.Warning,
+	)
+	return i, err
 }

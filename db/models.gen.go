@@ -87,6 +87,9 @@ type Document struct {
 	Version          int32
 	CreatedAt        time.Time
 	UpdatedAt        *time.Time
+	Path             *string
+	KnowledgeType    *string
+	Chunking         json.RawMessage
 }
 
 type DocumentVersion struct {
@@ -103,6 +106,9 @@ type DocumentVersion struct {
 	ChunkCount       int32
 	CreatedAt        time.Time
 	ReplacedAt       time.Time
+	Path             *string
+	KnowledgeType    *string
+	Chunking         json.RawMessage
 }
 
 type EmbeddingSpace struct {
@@ -116,30 +122,36 @@ type EmbeddingSpace struct {
 }
 
 type Job struct {
-	ProjectID   uuid.UUID
-	ID          uuid.UUID
-	Filename    string
-	Title       string
-	DocType     string
-	Tags        json.RawMessage
-	ContentHash []byte
-	Size        int64
-	StagingPath string
-	Status      JobStatus
-	RiverJobID  *int64
-	Attempts    int32
-	HeartbeatAt *time.Time
-	Phase       *string
-	Done        int32
-	Total       int32
-	Timings     json.RawMessage
-	ErrorCode   *string
-	Error       *string
-	DocumentID  *uuid.UUID
-	ChunkCount  *int32
-	CreatedAt   time.Time
-	StartedAt   *time.Time
-	CompletedAt *time.Time
+	ProjectID     uuid.UUID
+	ID            uuid.UUID
+	Filename      string
+	Title         string
+	DocType       string
+	Tags          json.RawMessage
+	ContentHash   []byte
+	Size          int64
+	StagingPath   string
+	Status        JobStatus
+	RiverJobID    *int64
+	Attempts      int32
+	HeartbeatAt   *time.Time
+	Phase         *string
+	Done          int32
+	Total         int32
+	Timings       json.RawMessage
+	ErrorCode     *string
+	Error         *string
+	DocumentID    *uuid.UUID
+	ChunkCount    *int32
+	CreatedAt     time.Time
+	StartedAt     *time.Time
+	CompletedAt   *time.Time
+	Path          *string
+	KnowledgeType *string
+	Metadata      json.RawMessage
+	Chunking      json.RawMessage
+	OnConflict    string
+	Warning       *string
 }
 
 type Project struct {

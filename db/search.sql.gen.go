@@ -181,7 +181,9 @@ SELECT
     r.chunk_id,
     r.document_id,
     d.title,
+    d.path,
     d.doc_type,
+    d.knowledge_type,
     d.tags,
     d.metadata,
     d.version AS document_version,
@@ -246,7 +248,9 @@ type SearchRow struct {
 	ChunkID          uuid.UUID
 	DocumentID       uuid.UUID
 	Title            string
+	Path             *string
 	DocType          string
+	KnowledgeType    *string
 	Tags             json.RawMessage
 	Metadata         json.RawMessage
 	DocumentVersion  int32
@@ -321,7 +325,9 @@ func (q *Queries) Search(ctx context.Context, db DBTX, arg SearchParams) ([]Sear
 			&i.ChunkID,
 			&i.DocumentID,
 			&i.Title,
+			&i.Path,
 			&i.DocType,
+			&i.KnowledgeType,
 			&i.Tags,
 			&i.Metadata,
 			&i.DocumentVersion,

@@ -24,6 +24,8 @@ const (
 	codeInterrupted = "interrupted"
 	codeLost        = "upload_lost"
 	codeInternal    = "internal"
+	codePathTaken   = "path_taken"
+	codeDeleted     = "document_deleted"
 )
 
 type ingestWorker struct {
@@ -116,14 +118,22 @@ func (w *ingestWorker) ingest(ctx context.Context, cancel context.CancelCauseFun
 	case db.Kind(err) != db.KindNotFound:
 		return db.Job{}, fmt.Errorf("look for the same content: %w", err)
 	}
+	old, err := w.standing(ctx, claimed)
+	if err != nil {
+		return db.Job{}, err
+	}
 	data, err := w.bucket.ReadAll(ctx, claimed.StagingPath)
 	if err != nil {
 		return db.Job{}, fmt.Errorf("read the upload: %w", err)
 	}
 	source := Source{
-		ProjectID: claimed.ProjectID, Filename: claimed.Filename, Title: claimed.Title, DocType: claimed.DocType,
-		Tags: claimed.Tags, ContentHash: claimed.ContentHash, Data: data,
+		ProjectID: claimed.ProjectID, Filename: claimed.Filename, Title: claimed.Title, Path: claimed.Path, DocType: claimed.DocType,
+		KnowledgeType: claimed.KnowledgeType, Tags: claimed.Tags, Metadata: claimed.Metadata, Chunking: claimed.Chunking,
+		ContentHash: claimed.ContentHash, Data: data,
 		StoredPath: job.StoredPath(claimed.ProjectID, claimed.ContentHash, claimed.Filename),
+	}
+	if old != nil {
+		source.succeed(*old)
 	}
 	prepared, err := w.ingester.Prepare(ctx, source, w.progress(ctx, cancel, claimed))
 	if err != nil {
@@ -132,15 +142,44 @@ func (w *ingestWorker) ingest(ctx context.Context, cancel context.CancelCauseFun
 	if err := w.bucket.Copy(ctx, source.StoredPath, claimed.StagingPath, nil); err != nil {
 		return db.Job{}, fmt.Errorf("keep the original: %w", err)
 	}
-	return w.store(ctx, claimed, prepared)
+	return w.store(ctx, claimed, old, prepared)
 }
 
-// store commits document and job together. Losing the race for the same content makes the job a skipped one.
-func (w *ingestWorker) store(ctx context.Context, claimed db.Job, prepared Prepared) (db.Job, error) {
+// standing is the document at the job's path that the upload becomes the next version of; nil when it becomes a document
+// of its own.
+func (w *ingestWorker) standing(ctx context.Context, claimed db.Job) (*db.Document, error) {
+	if claimed.Path == nil || claimed.OnConflict == job.ConflictDuplicate {
+		return nil, nil
+	}
+	old, err := db.New().DocumentGetByPath(ctx, w.conn, db.DocumentGetByPathParams{ProjectID: claimed.ProjectID, Path: *claimed.Path})
+	switch {
+	case db.Kind(err) == db.KindNotFound:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look for a document at the path: %w", err)
+	case claimed.OnConflict == job.ConflictReject:
+		return nil, &parse.Error{Code: codePathTaken, Message: "Another document stands at the path by now; upload with on_conflict=version to replace it."}
+	}
+	return &old, nil
+}
+
+// succeed takes over from the version before what people give to a document rather than to an upload.
+func (s *Source) succeed(old db.Document) {
+	if len(s.Tags) == 0 || string(s.Tags) == "{}" {
+		s.Tags = old.Tags
+	}
+	if s.KnowledgeType == nil {
+		s.KnowledgeType = old.KnowledgeType
+	}
+}
+
+// store commits document and job together: a new document, or the next version of old. Losing the race for the same
+// content makes the job a skipped one.
+func (w *ingestWorker) store(ctx context.Context, claimed db.Job, old *db.Document, prepared Prepared) (db.Job, error) {
 	started := time.Now()
 	var finished db.Job
 	err := db.InTx(ctx, w.conn, func(tx pgx.Tx) error {
-		document, err := w.ingester.Store(ctx, tx, prepared)
+		document, err := w.put(ctx, tx, old, prepared)
 		if err != nil {
 			return err
 		}
@@ -159,6 +198,22 @@ func (w *ingestWorker) store(ctx context.Context, claimed db.Job, prepared Prepa
 		return w.skip(ctx, w.conn, claimed, existing.ID)
 	}
 	return finished, err
+}
+
+func (w *ingestWorker) put(ctx context.Context, tx pgx.Tx, old *db.Document, prepared Prepared) (db.Document, error) {
+	if old == nil {
+		return w.ingester.Store(ctx, tx, prepared)
+	}
+	prepared.belongTo(old.ID)
+	document, err := w.ingester.replace(ctx, tx, *old, prepared)
+	if !errors.Is(err, job.ErrChanged) {
+		return document, err
+	}
+	_, getErr := db.New().DocumentGet(ctx, tx, db.DocumentGetParams{ProjectID: old.ProjectID, ID: old.ID})
+	if db.Kind(getErr) == db.KindNotFound {
+		return db.Document{}, &parse.Error{Code: codeDeleted, Message: "The document was deleted while its new version was worked on; upload it again if it shall be there."}
+	}
+	return db.Document{}, errors.Join(err, getErr) // Another try begins with what it is now.
 }
 
 func (w *ingestWorker) skip(ctx context.Context, conn db.Conn, claimed db.Job, documentID uuid.UUID) (db.Job, error) {
@@ -192,16 +247,24 @@ func (w *ingestWorker) fail(ctx context.Context, log *slog.Logger, claimed db.Jo
 	if err != nil {
 		return err
 	}
-	w.dropOriginal(ctx, log, claimed)
+	w.putAway(ctx, log, claimed)
 	return w.clean(ctx, log, claimed, finished)
 }
 
-// abandon leaves nothing of a job that was cancelled while it was worked on.
+// abandon leaves nothing but the upload of a job that was cancelled while it was worked on.
 func (w *ingestWorker) abandon(ctx context.Context, log *slog.Logger, claimed db.Job) error {
 	ctx = context.WithoutCancel(ctx)
-	w.dropOriginal(ctx, log, claimed)
+	w.putAway(ctx, log, claimed)
 	claimed.Status = db.JobStatusCancelled
 	return w.clean(ctx, log, claimed, claimed)
+}
+
+// putAway keeps the upload of a failed or cancelled job for another try, outside the staging area.
+func (w *ingestWorker) putAway(ctx context.Context, log *slog.Logger, claimed db.Job) {
+	w.dropOriginal(ctx, log, claimed)
+	if err := job.SetAside(context.WithoutCancel(ctx), w.bucket, claimed.ID); err != nil {
+		log.WarnContext(ctx, "upload not kept for another try", slog.Any("error", err))
+	}
 }
 
 // dropOriginal takes back the original that a failed or cancelled job has kept before it could store its document.
@@ -222,7 +285,7 @@ func (w *ingestWorker) release(ctx context.Context, claimed db.Job) error {
 // clean does what may be done late: the staged file goes, the statistics take the new words in. Neither can undo the job.
 func (w *ingestWorker) clean(ctx context.Context, log *slog.Logger, claimed, finished db.Job) error {
 	ctx = context.WithoutCancel(ctx)
-	if err := w.bucket.Delete(ctx, claimed.StagingPath); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+	if err := job.DeleteFile(ctx, w.bucket, claimed.StagingPath); err != nil {
 		log.WarnContext(ctx, "staged file left behind", slog.Any("error", err))
 	}
 	w.fold(ctx, log, claimed.ProjectID)

@@ -89,8 +89,8 @@ func TestIngest(t *testing.T) {
 			t.Errorf("got %+v", row)
 		}
 		b.wantWhole(t, next)
-		if left := b.files(t, ""); len(left) != 1 {
-			t.Errorf("files: %v, want the second document's original alone", left)
+		if left := b.files(t, ""); len(left) != 2 || left[1] != job.FailedPath(row.ID) {
+			t.Errorf("files: %v, want the second document's original and the upload kept for another try", left)
 		}
 	})
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/embed"
 	"github.com/kb-search/kb/worker/chunk"
+	"github.com/kb-search/kb/worker/job"
 	"github.com/kb-search/kb/worker/parse"
 	"github.com/kb-search/kb/worker/parse/code"
 )
@@ -35,9 +37,16 @@ type Source struct {
 	// Filename is the original name; its extension says how to read the file.
 	Filename string
 	// Title is the caller's; empty takes the content's own, else the file's name.
-	Title       string
-	DocType     string
-	Tags        json.RawMessage
+	Title string
+	// Path is where the file stands in the caller's own tree; nil when nowhere.
+	Path          *string
+	DocType       string
+	KnowledgeType *string
+	Tags          json.RawMessage
+	// Metadata is the caller's; it goes over what the file says about itself.
+	Metadata json.RawMessage
+	// Chunking is a job.Chunking.
+	Chunking    json.RawMessage
 	ContentHash []byte
 	StoredPath  string
 	Data        []byte
@@ -71,21 +80,38 @@ func (in *Ingester) ReadPDF(p PDFParser) { in.pdf = p }
 // specialTokens are the two that a model puts around a text.
 const specialTokens = 2
 
-// NewIngester prepares an ingester for the embedding space of embedder. overlap is in tokens; size is in tokens too, and
-// 0 takes what the model's window holds.
-func NewIngester(embedder embed.Embedder, space int32, size, overlap int) (*Ingester, error) {
-	window := embedder.Window() - specialTokens
-	if size == 0 {
-		size = window
-	}
-	if size > window {
-		return nil, fmt.Errorf("a chunk size of %d tokens is more than the model %s reads: at most %d", size, embedder.Space().Model, window)
-	}
-	options := chunk.Options{Size: size, Overlap: overlap, Count: embedder.CountTokens}
-	if err := options.Validate(); err != nil {
+// NewIngester prepares an ingester for the embedding space of embedder. chunking is for documents that ask for nothing
+// else; its size defaults to what the model's window holds.
+func NewIngester(embedder embed.Embedder, space int32, chunking job.Chunking) (*Ingester, error) {
+	in := &Ingester{embedder: embedder, space: space}
+	in.options = chunk.Options{Size: embedder.Window() - specialTokens, Count: embedder.CountTokens}
+	if err := in.CheckChunking(chunking); err != nil {
 		return nil, fmt.Errorf("read the chunk options: %w", err)
 	}
-	return &Ingester{embedder: embedder, space: space, options: options}, nil
+	in.options = in.chunkOptions(chunking)
+	return in, nil
+}
+
+// CheckChunking says whether documents can be cut as a caller wants it.
+func (in *Ingester) CheckChunking(chunking job.Chunking) error {
+	if window := in.embedder.Window() - specialTokens; chunking.Size > window {
+		return fmt.Errorf("chunk size is %d tokens, must be at most %d: the model reads no more", chunking.Size, window)
+	}
+	return in.chunkOptions(chunking).Validate()
+}
+
+// chunkOptions are the server's with a caller's in their place.
+func (in *Ingester) chunkOptions(chunking job.Chunking) chunk.Options {
+	options := in.options
+	if chunking.Size > 0 {
+		options.Size = chunking.Size
+		options.Overlap = min(options.Overlap, options.Size/2)
+	}
+	if chunking.Overlap != nil {
+		options.Overlap = *chunking.Overlap
+	}
+	options.Strategy = cmp.Or(chunking.Strategy, options.Strategy)
+	return options
 }
 
 // Prepare parses, cuts and embeds a file. progress is called before each batch of chunks, with the phase and how many of
@@ -103,7 +129,11 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 	if title == "" {
 		title = strings.TrimSuffix(filepath.Base(source.Filename), filepath.Ext(source.Filename))
 	}
-	chunks := chunk.Split(doc, title, in.options)
+	options, err := in.optionsOf(source)
+	if err != nil {
+		return Prepared{}, err
+	}
+	chunks := chunk.Split(doc, title, options)
 	if len(chunks) == 0 {
 		return Prepared{}, &parse.Error{Code: "empty", Message: "the file holds nothing that the model sees, such as lone accents"}
 	}
@@ -119,6 +149,20 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 	}
 	prepared.Timings = map[string]time.Duration{PhaseParse: parsed.Sub(started), PhaseEmbed: time.Since(parsed)}
 	return prepared, nil
+}
+
+// optionsOf are the chunk options of a file. What a caller asked for may be more than a later model can read.
+func (in *Ingester) optionsOf(source Source) (chunk.Options, error) {
+	var chunking job.Chunking
+	if len(source.Chunking) > 0 {
+		if err := json.Unmarshal(source.Chunking, &chunking); err != nil {
+			return chunk.Options{}, fmt.Errorf("read the chunking of %s: %w", source.Filename, err)
+		}
+	}
+	chunking.Size = min(chunking.Size, in.embedder.Window()-specialTokens)
+	options := in.chunkOptions(chunking)
+	options.Overlap = min(options.Overlap, options.Size/2)
+	return options, nil
 }
 
 // read turns a file into blocks, by its format.
@@ -163,13 +207,10 @@ func (in *Ingester) embed(ctx context.Context, chunks []chunk.Chunk, prepared *P
 
 func (in *Ingester) rows(source Source, doc parse.Document, title string, chunks []chunk.Chunk) Prepared {
 	documentID := db.NewID()
-	metadata, err := json.Marshal(doc.Metadata)
-	if err != nil || len(doc.Metadata) == 0 {
-		metadata = []byte("{}")
-	}
 	prepared := Prepared{
 		Document: db.DocumentInsertParams{
-			ProjectID: source.ProjectID, ID: documentID, Title: title, DocType: doc.Type, Tags: source.Tags, Metadata: metadata,
+			ProjectID: source.ProjectID, ID: documentID, Title: title, Path: source.Path, DocType: doc.Type, KnowledgeType: source.KnowledgeType,
+			Tags: source.Tags, Metadata: mergeMetadata(doc.Metadata, source.Metadata), Chunking: orEmptyObject(source.Chunking),
 			ContentHash: source.ContentHash, OriginalFilename: source.Filename, StoredPath: source.StoredPath,
 			Size: int64(len(source.Data)), ChunkCount: int32(len(chunks)),
 		},
@@ -187,6 +228,31 @@ func (in *Ingester) rows(source Source, doc parse.Document, title string, chunks
 		rows.EnrichedTexts = append(rows.EnrichedTexts, c.EnrichedText)
 	}
 	return prepared
+}
+
+// mergeMetadata puts a caller's metadata over a file's own. What can't be told in JSON is left out.
+func mergeMetadata(own map[string]any, callers json.RawMessage) json.RawMessage {
+	merged := map[string]json.RawMessage{}
+	for key, value := range own {
+		if encoded, err := json.Marshal(value); err == nil {
+			merged[key] = encoded
+		}
+	}
+	if len(callers) > 0 {
+		_ = json.Unmarshal(callers, &merged)
+	}
+	encoded, err := json.Marshal(merged)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return encoded
+}
+
+func orEmptyObject(object json.RawMessage) json.RawMessage {
+	if len(object) == 0 {
+		return json.RawMessage("{}")
+	}
+	return object
 }
 
 // Store inserts a prepared document with all that belongs to it. It belongs into a transaction.

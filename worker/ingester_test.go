@@ -13,6 +13,7 @@ import (
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/embed/embedtest"
 	"github.com/kb-search/kb/worker"
+	"github.com/kb-search/kb/worker/job"
 	"github.com/kb-search/kb/worker/parse"
 )
 
@@ -27,7 +28,7 @@ func source(filename, content string) worker.Source {
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	embedder := embedtest.New()
-	ingester, err := worker.NewIngester(embedder, 1, 0, 0)
+	ingester, err := worker.NewIngester(embedder, 1, job.Chunking{})
 	must(t, err)
 
 	t.Run("TitleComesFromTheCallerThenTheContentThenTheFileName", func(t *testing.T) {
@@ -86,7 +87,7 @@ func TestPrepare(t *testing.T) {
 
 	t.Run("WhatTheModelSeesNothingInIsAnEmptyFile", func(t *testing.T) {
 		t.Parallel()
-		blindIngester, err := worker.NewIngester(blind{embedder}, 1, 0, 0)
+		blindIngester, err := worker.NewIngester(blind{embedder}, 1, job.Chunking{})
 		must(t, err)
 		_, err = blindIngester.Prepare(t.Context(), source("´.txt", "\u0301\u0301"), func(string, int, int) {})
 		var parseErr *parse.Error
@@ -109,7 +110,7 @@ func TestNewIngester(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := worker.NewIngester(embedtest.New(), 1, test.size, test.overlap)
+			_, err := worker.NewIngester(embedtest.New(), 1, job.Chunking{Size: test.size, Overlap: &test.overlap})
 			if (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
 				t.Errorf("got %v", err)
 			}

@@ -70,7 +70,8 @@ func (r *Reviser) Revise(ctx context.Context, revision job.Revision) (db.Documen
 func (r *Reviser) source(ctx context.Context, revision job.Revision) (Source, error) {
 	old := revision.Document
 	source := Source{
-		ProjectID: old.ProjectID, Filename: old.OriginalFilename, Title: old.Title, DocType: old.DocType, Tags: old.Tags,
+		ProjectID: old.ProjectID, Filename: old.OriginalFilename, Title: old.Title, Path: old.Path, DocType: old.DocType,
+		KnowledgeType: old.KnowledgeType, Tags: old.Tags, Metadata: old.Metadata, Chunking: old.Chunking,
 	}
 	if revision.Title != nil {
 		source.Title = cmp.Or(cleanTitle(*revision.Title), old.Title)
@@ -113,7 +114,8 @@ func (in *Ingester) replace(ctx context.Context, tx pgx.Tx, old db.Document, pre
 	}
 	next := prepared.Document
 	revised, err := queries.DocumentReplace(ctx, tx, db.DocumentReplaceParams{
-		ProjectID: old.ProjectID, ID: old.ID, Title: next.Title, Tags: next.Tags, Metadata: next.Metadata, ContentHash: next.ContentHash,
+		ProjectID: old.ProjectID, ID: old.ID, Title: next.Title, DocType: next.DocType, KnowledgeType: next.KnowledgeType, Tags: next.Tags,
+		Metadata: next.Metadata, Chunking: next.Chunking, ContentHash: next.ContentHash, OriginalFilename: next.OriginalFilename,
 		StoredPath: next.StoredPath, Size: next.Size, ChunkCount: next.ChunkCount,
 	})
 	if err != nil {

@@ -27,6 +27,8 @@ const (
 	silence   = 30 * time.Second
 	// upkeep is how often statistics are folded and jobs of dead processes given back.
 	upkeep = 15 * time.Second
+	// sweep is how often uploads that nobody will ask for are deleted.
+	sweep = time.Hour
 	// softStop is how long a running job may go on after Stop before it is cancelled.
 	softStop = 10 * time.Second
 )
@@ -37,7 +39,9 @@ type Options struct {
 	Bucket  *blob.Bucket
 	Ingest  *Ingester
 	Workers int
-	Logger  *slog.Logger
+	// RetryKeep is how long the upload of a failed or cancelled job is kept for another try.
+	RetryKeep time.Duration
+	Logger    *slog.Logger
 }
 
 // Worker takes jobs up until it is stopped.
@@ -51,6 +55,7 @@ func New(opts Options) (*Worker, error) {
 	ingest := &ingestWorker{conn: opts.Pool, bucket: opts.Bucket, ingester: opts.Ingest, logger: opts.Logger}
 	river.AddWorker(workers, ingest)
 	river.AddWorker(workers, &statisticsWorker{conn: opts.Pool, logger: opts.Logger})
+	river.AddWorker(workers, &sweepWorker{conn: opts.Pool, bucket: opts.Bucket, keep: opts.RetryKeep, logger: opts.Logger})
 	client, err := river.NewClient(riverpgxv5.New(opts.Pool), &river.Config{
 		Queues: map[string]river.QueueConfig{
 			job.QueueIngest:      {MaxWorkers: max(opts.Workers, 1)},
@@ -60,9 +65,7 @@ func New(opts Options) (*Worker, error) {
 		Logger:            opts.Logger,
 		FetchCooldown:     5 * time.Millisecond,
 		FetchPollInterval: time.Second,
-		PeriodicJobs: []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(upkeep), func() (river.JobArgs, *river.InsertOpts) {
-			return job.StatisticsArgs{}, nil
-		}, &river.PeriodicJobOpts{RunOnStart: true})},
+		PeriodicJobs:      []*river.PeriodicJob{periodic(upkeep, job.StatisticsArgs{}), periodic(sweep, job.SweepArgs{})},
 		// A document takes as long as it takes; a process that died is noticed by its silence, not by a time limit.
 		JobTimeout:           -1,
 		RescueStuckJobsAfter: 24 * time.Hour,
@@ -74,6 +77,11 @@ func New(opts Options) (*Worker, error) {
 		return nil, fmt.Errorf("make the worker: %w", err)
 	}
 	return &Worker{client: client}, nil
+}
+
+func periodic(every time.Duration, args river.JobArgs) *river.PeriodicJob {
+	return river.NewPeriodicJob(river.PeriodicInterval(every), func() (river.JobArgs, *river.InsertOpts) { return args, nil },
+		&river.PeriodicJobOpts{RunOnStart: true})
 }
 
 // Start starts taking jobs up. It works on until ctx ends or Stop is called.

@@ -40,7 +40,9 @@ func TestMain(m *testing.M) {
 
 // bundle is a database, a storage and an ingester; workers are started on it as a test needs them.
 type bundle struct {
-	pool     *pgxpool.Pool
+	pool *pgxpool.Pool
+	// dir is the folder that bucket keeps its files in.
+	dir      string
 	bucket   *blob.Bucket
 	ingester *worker.Ingester
 	client   *river.Client[pgx.Tx]
@@ -55,20 +57,21 @@ func setup(t *testing.T, embedder embed.Embedder) *bundle {
 		Model: space.Model, Precision: space.Precision, Sha256: space.SHA256, Dimensions: int32(space.Dimensions),
 	})
 	must(t, err)
-	bucket, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
+	dir := t.TempDir()
+	bucket, err := fileblob.OpenBucket(dir, &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
 	must(t, err)
 	t.Cleanup(func() { _ = bucket.Close() })
-	ingester, err := worker.NewIngester(embedder, stored.ID, 0, 0)
+	ingester, err := worker.NewIngester(embedder, stored.ID, job.Chunking{})
 	must(t, err)
 	client, err := job.NewInserter(pool)
 	must(t, err)
-	return &bundle{pool: pool, bucket: bucket, ingester: ingester, client: client}
+	return &bundle{pool: pool, dir: dir, bucket: bucket, ingester: ingester, client: client}
 }
 
 // start starts a worker that stops when the test ends, if the test has not stopped it before.
 func (b *bundle) start(t *testing.T) *worker.Worker {
 	t.Helper()
-	w, err := worker.New(worker.Options{Pool: b.pool, Bucket: b.bucket, Ingest: b.ingester, Workers: b.workers, Logger: slog.New(slog.DiscardHandler)})
+	w, err := worker.New(worker.Options{Pool: b.pool, Bucket: b.bucket, Ingest: b.ingester, Workers: b.workers, RetryKeep: 72 * time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	must(t, w.Start(context.WithoutCancel(t.Context())))
 	t.Cleanup(func() { _ = w.Stop(context.Background()) })
@@ -83,7 +86,8 @@ func (b *bundle) enqueue(t *testing.T, project uuid.UUID, filename, content stri
 	var row db.Job
 	must(t, db.InTx(t.Context(), b.pool, func(tx pgx.Tx) (err error) {
 		row, err = db.New().JobInsert(t.Context(), tx, db.JobInsertParams{
-			ProjectID: project, ID: id, Filename: filename, Tags: []byte(`{"kind":"test"}`), ContentHash: hash[:], Size: int64(len(content)),
+			ProjectID: project, ID: id, Filename: filename, Tags: []byte(`{"kind":"test"}`),
+			Metadata: []byte("{}"), Chunking: []byte("{}"), OnConflict: job.ConflictDuplicate, ContentHash: hash[:], Size: int64(len(content)),
 			StagingPath: job.StagingPath(id),
 		})
 		if err != nil {

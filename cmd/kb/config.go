@@ -14,6 +14,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"github.com/kb-search/kb/embed"
+	"github.com/kb-search/kb/worker/chunk"
 )
 
 // Config is everything that the environment can say. docs/config.md is generated from it: each field's comment ends in
@@ -62,6 +63,11 @@ type Config struct {
 	ChunkSize int `env:"KB_CHUNK_SIZE" envDefault:"0"`
 	// ChunkOverlap is how many tokens of a chunk the next one repeats. Defaults to 0.
 	ChunkOverlap int `env:"KB_CHUNK_OVERLAP" envDefault:"0"`
+	// ChunkStrategy is section or page: what a chunk never reaches over. Defaults to section.
+	ChunkStrategy string `env:"KB_CHUNK_STRATEGY" envDefault:"section"`
+	// RetryKeep is how long the upload of a failed or cancelled job is kept for another try; 0 deletes it at the next sweep,
+	// within the hour. Defaults to 72h.
+	RetryKeep time.Duration `env:"KB_RETRY_KEEP" envDefault:"72h"`
 	// MaxUploadBytes is the largest file; a note sent as a form field ends at 14 MiB. Defaults to 104857600 (100 MiB).
 	MaxUploadBytes int64 `env:"KB_MAX_UPLOAD_BYTES" envDefault:"104857600"`
 
@@ -152,6 +158,8 @@ func (c Config) Validate() error {
 	check(c.Workers >= 1, "KB_WORKERS is %d: write 1 or more", c.Workers)
 	check(c.ChunkSize >= 0, "KB_CHUNK_SIZE is %d: write 0 or more", c.ChunkSize)
 	check(c.ChunkOverlap >= 0, "KB_CHUNK_OVERLAP is %d: write 0 or more", c.ChunkOverlap)
+	check(c.ChunkStrategy == chunk.BySection || c.ChunkStrategy == chunk.ByPage, "KB_CHUNK_STRATEGY is %q: write section or page", c.ChunkStrategy)
+	check(c.RetryKeep >= 0, "KB_RETRY_KEEP is %s: write a time of 0 or more, such as 72h", c.RetryKeep)
 	check(c.MaxUploadBytes >= 1, "KB_MAX_UPLOAD_BYTES is %d: write 1 or more", c.MaxUploadBytes)
 	check(c.SearchTimeout > 0, "KB_SEARCH_TIMEOUT is %s: write a time above 0, such as 10s", c.SearchTimeout)
 	check(c.SearchRowBudget >= 100, "KB_SEARCH_ROW_BUDGET is %d: write 100 or more", c.SearchRowBudget)

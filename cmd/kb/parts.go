@@ -20,6 +20,7 @@ import (
 	"github.com/kb-search/kb/embed/models"
 	"github.com/kb-search/kb/embed/onnx"
 	"github.com/kb-search/kb/worker"
+	"github.com/kb-search/kb/worker/job"
 	"github.com/kb-search/kb/worker/parse/pdf"
 )
 
@@ -131,7 +132,9 @@ func (p *parts) openModel(ctx context.Context, config Config, progress io.Writer
 }
 
 func (p *parts) ingester(config Config) (*worker.Ingester, error) {
-	ingester, err := worker.NewIngester(p.embedder, p.space.ID, config.ChunkSize, config.ChunkOverlap)
+	ingester, err := worker.NewIngester(p.embedder, p.space.ID, job.Chunking{
+		Size: config.ChunkSize, Overlap: &config.ChunkOverlap, Strategy: config.ChunkStrategy,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +146,7 @@ func (p *parts) ingester(config Config) (*worker.Ingester, error) {
 
 // startWorker takes jobs up until stop is called, which waits for the running ones.
 func (p *parts) startWorker(ctx context.Context, config Config, ingester *worker.Ingester, logger *slog.Logger) (stop func() error, err error) {
-	w, err := worker.New(worker.Options{Pool: p.pool, Bucket: p.bucket, Ingest: ingester, Workers: config.Workers, Logger: logger})
+	w, err := worker.New(worker.Options{Pool: p.pool, Bucket: p.bucket, Ingest: ingester, Workers: config.Workers, RetryKeep: config.RetryKeep, Logger: logger})
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 	}
 	handler := api.New(api.Options{
 		Conn: p.pool, Bucket: p.bucket, Jobs: jobs, Searcher: p.searcher(a.config, logger),
-		Reviser: worker.NewReviser(p.pool, p.bucket, ingester), Space: p.embedder.Space(),
+		Reviser: worker.NewReviser(p.pool, p.bucket, ingester), CheckChunking: ingester.CheckChunking, Space: p.embedder.Space(),
 		APIKey: a.config.APIKey.Reveal(), MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,
 	})
 	gate.Open(handler)

@@ -1,8 +1,9 @@
 -- name: DocumentInsert :one
 INSERT INTO documents (
-    project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count
+    project_id, id, title, path, doc_type, knowledge_type, tags, metadata, chunking, content_hash, original_filename, stored_path, size, chunk_count
 ) VALUES (
-    @project_id, @id, @title, @doc_type, @tags, @metadata, @content_hash, @original_filename, @stored_path, @size, @chunk_count
+    @project_id, @id, @title, @path, @doc_type, @knowledge_type, @tags, @metadata, @chunking, @content_hash, @original_filename, @stored_path,
+    @size, @chunk_count
 )
 RETURNING *;
 
@@ -12,12 +13,20 @@ SELECT * FROM documents WHERE project_id = @project_id AND id = @id;
 -- name: DocumentGetByHash :one
 SELECT * FROM documents WHERE project_id = @project_id AND content_hash = @content_hash;
 
+-- name: DocumentGetByPath :one
+-- The document at a path; of several the one that changed last.
+SELECT * FROM documents
+WHERE project_id = @project_id AND path = @path::text
+ORDER BY coalesce(updated_at, created_at) DESC, id DESC
+LIMIT 1;
+
 -- name: DocumentList :many
 -- Newest first, by the last change. The cursor is the last row of the page before.
 SELECT * FROM documents
 WHERE project_id = @project_id
     AND (@doc_type::text = '' OR doc_type = @doc_type::text)
     AND tags @> @tags::jsonb
+    AND (@path_prefix::text = '' OR path ^@ @path_prefix::text)
     AND (sqlc.narg(created_after)::timestamptz IS NULL OR created_at >= sqlc.narg(created_after)::timestamptz)
     AND (sqlc.narg(created_before)::timestamptz IS NULL OR created_at < sqlc.narg(created_before)::timestamptz)
     AND (sqlc.narg(updated_after)::timestamptz IS NULL OR coalesce(updated_at, created_at) >= sqlc.narg(updated_after)::timestamptz)
@@ -32,6 +41,7 @@ SELECT count(*) FROM documents
 WHERE project_id = @project_id
     AND (@doc_type::text = '' OR doc_type = @doc_type::text)
     AND tags @> @tags::jsonb
+    AND (@path_prefix::text = '' OR path ^@ @path_prefix::text)
     AND (sqlc.narg(created_after)::timestamptz IS NULL OR created_at >= sqlc.narg(created_after)::timestamptz)
     AND (sqlc.narg(created_before)::timestamptz IS NULL OR created_at < sqlc.narg(created_before)::timestamptz)
     AND (sqlc.narg(updated_after)::timestamptz IS NULL OR coalesce(updated_at, created_at) >= sqlc.narg(updated_after)::timestamptz)
@@ -74,10 +84,11 @@ RETURNING d.*;
 -- name: DocumentArchive :execrows
 -- Keeps the document as it is among its versions, when it is still the version that the caller has read.
 INSERT INTO document_versions (
-    project_id, document_id, version, title, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, created_at
+    project_id, document_id, version, title, path, knowledge_type, tags, metadata, chunking, content_hash, original_filename, stored_path,
+    size, chunk_count, created_at
 )
-SELECT d.project_id, d.id, d.version, d.title, d.tags, d.metadata, d.content_hash, d.original_filename, d.stored_path, d.size,
-    d.chunk_count, coalesce(d.updated_at, d.created_at)
+SELECT d.project_id, d.id, d.version, d.title, d.path, d.knowledge_type, d.tags, d.metadata, d.chunking, d.content_hash,
+    d.original_filename, d.stored_path, d.size, d.chunk_count, coalesce(d.updated_at, d.created_at)
 FROM documents AS d
 WHERE d.project_id = @project_id AND d.id = @id AND d.version = @version
 FOR UPDATE;
@@ -85,7 +96,8 @@ FOR UPDATE;
 -- name: DocumentReplace :one
 -- Makes the next version of a document whose present one has been archived.
 UPDATE documents
-SET title = @title, tags = @tags, metadata = @metadata, content_hash = @content_hash, stored_path = @stored_path, size = @size,
+SET title = @title, doc_type = @doc_type, knowledge_type = @knowledge_type, tags = @tags, metadata = @metadata, chunking = @chunking,
+    content_hash = @content_hash, original_filename = @original_filename, stored_path = @stored_path, size = @size,
     chunk_count = @chunk_count, version = version + 1, updated_at = clock_timestamp()
 WHERE project_id = @project_id AND id = @id
 RETURNING *;

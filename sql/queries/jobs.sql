@@ -1,6 +1,10 @@
 -- name: JobInsert :one
-INSERT INTO jobs (project_id, id, filename, title, doc_type, tags, content_hash, size, staging_path)
-VALUES (@project_id, @id, @filename, @title, @doc_type, @tags, @content_hash, @size, @staging_path)
+INSERT INTO jobs (
+    project_id, id, filename, title, path, on_conflict, doc_type, knowledge_type, tags, metadata, chunking, content_hash, size, staging_path
+) VALUES (
+    @project_id, @id, @filename, @title, @path, @on_conflict, @doc_type, @knowledge_type, @tags, @metadata, @chunking, @content_hash, @size,
+    @staging_path
+)
 RETURNING *;
 
 -- name: JobGet :one
@@ -83,6 +87,20 @@ UPDATE jobs SET status = 'cancelled', phase = NULL, completed_at = clock_timesta
 WHERE project_id = @project_id AND id = @id AND status IN ('queued', 'processing')
 RETURNING *;
 
+-- name: JobRetry :one
+-- Queues a failed or cancelled job again. It keeps its id, so it has its old place in the order.
+UPDATE jobs
+SET status = 'queued', attempts = 0, river_job_id = NULL, error = NULL, error_code = NULL, warning = NULL, timings = '{}',
+    started_at = NULL, completed_at = NULL
+WHERE project_id = @project_id AND id = @id AND status IN ('failed', 'cancelled')
+RETURNING *;
+
+-- name: JobListOpenOf :many
+-- Of some jobs those that are queued or processing.
+-- @sqlc-vet-disable tenant-scope
+-- No project: the sweep looks at the uploads of all projects; nothing of a job is read.
+SELECT id FROM jobs WHERE id = ANY (@ids::uuid[]) AND status IN ('queued', 'processing');
+
 -- name: JobProgress :execrows
 -- No row means that the job is not processing any more.
 UPDATE jobs SET phase = @phase::text, done = @done, total = @total, heartbeat_at = clock_timestamp()
@@ -114,7 +132,7 @@ WHERE j.status = 'processing'
 -- Ends a processing job. It gives no row when the job is not processing any more.
 UPDATE jobs
 SET status = @status, error_code = sqlc.narg(error_code), error = sqlc.narg(error), document_id = sqlc.narg(document_id),
-    chunk_count = sqlc.narg(chunk_count), timings = @timings, phase = NULL, completed_at = clock_timestamp()
+    chunk_count = sqlc.narg(chunk_count), warning = sqlc.narg(warning), timings = @timings, phase = NULL, completed_at = clock_timestamp()
 WHERE project_id = @project_id AND id = @id AND status = 'processing'
 RETURNING *;
 

@@ -23,8 +23,18 @@ const (
 	minMaxBytes     = 256
 )
 
+// The strategies: what a chunk never reaches over, besides the end of the document.
+const (
+	// BySection keeps chunks within a section.
+	BySection = "section"
+	// ByPage keeps chunks within a section and a page, or slide.
+	ByPage = "page"
+)
+
 // Options says how large chunks may be.
 type Options struct {
+	// Strategy is BySection or ByPage. Defaults to BySection.
+	Strategy string
 	// Size is the number of tokens that a chunk's enriched text may take: the model's window without special tokens.
 	Size int
 	// Overlap is the number of tokens at the end of a chunk that the next chunk of the same section repeats, at most.
@@ -48,6 +58,9 @@ func (o Options) Validate() error {
 	}
 	if o.MaxBytes != 0 && o.MaxBytes < minMaxBytes {
 		errs = append(errs, fmt.Errorf("chunk limit is %d bytes, must be 0 (default) or at least %d", o.MaxBytes, minMaxBytes))
+	}
+	if o.Strategy != "" && o.Strategy != BySection && o.Strategy != ByPage {
+		errs = append(errs, fmt.Errorf("chunk strategy is %q, must be %s or %s", o.Strategy, BySection, ByPage))
 	}
 	if o.Count == nil {
 		errs = append(errs, errors.New("chunk needs a function that counts tokens"))
@@ -112,9 +125,12 @@ func Split(doc parse.Document, title string, opt Options) []Chunk {
 	s := splitter{Options: opt, title: title}
 	for i := range doc.Blocks {
 		block := &doc.Blocks[i]
-		if i == 0 || !slices.Equal(block.Path, doc.Blocks[i-1].Path) {
+		switch {
+		case i == 0 || !slices.Equal(block.Path, doc.Blocks[i-1].Path):
 			s.flush()
 			s.enter(block.Path)
+		case opt.Strategy == ByPage && block.Page != doc.Blocks[i-1].Page:
+			s.flush()
 		}
 		s.add(block)
 	}

@@ -53,6 +53,17 @@ func (StatisticsArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: QueueMaintenance, MaxAttempts: 1}
 }
 
+// SweepArgs deletes uploads that nobody will ask for any more.
+type SweepArgs struct{}
+
+// Kind implements river.JobArgs.
+func (SweepArgs) Kind() string { return "sweep" }
+
+// InsertOpts implements river.JobArgsWithInsertOpts; why it is not unique: see StatisticsArgs.
+func (SweepArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: QueueMaintenance, MaxAttempts: 1}
+}
+
 // NewInserter gives a client that only inserts jobs.
 func NewInserter(pool *pgxpool.Pool) (*river.Client[pgx.Tx], error) {
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
@@ -65,9 +76,6 @@ func NewInserter(pool *pgxpool.Pool) (*river.Client[pgx.Tx], error) {
 	}
 	return client, nil
 }
-
-// StagingPath is where an upload waits in the blob storage.
-func StagingPath(jobID uuid.UUID) string { return "staging/" + jobID.String() }
 
 // StoredPath is where an original is kept: by its content's hash, apart for each project but the default one.
 func StoredPath(projectID uuid.UUID, contentHash []byte, filename string) string {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 	"gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
 
 	"github.com/kb-search/kb/db"
 )
@@ -21,8 +20,5 @@ func DropOriginal(ctx context.Context, conn db.DBTX, bucket *blob.Bucket, projec
 	if inUse {
 		return nil
 	}
-	if err := bucket.Delete(ctx, path); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-		return fmt.Errorf("delete the original %s: %w", path, err)
-	}
-	return nil
+	return DeleteFile(ctx, bucket, path)
 }

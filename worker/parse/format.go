@@ -24,15 +24,34 @@ const (
 	FormatCode Format = "code"
 	// FormatPDF is read by package pdf, below this one.
 	FormatPDF Format = "pdf"
+	// FormatHTML is read by package html, below this one.
+	FormatHTML Format = "html"
+	// FormatDOCX, FormatPPTX and FormatXLSX are read by package office, below this one.
+	FormatDOCX Format = "docx"
+	FormatPPTX Format = "pptx"
+	FormatXLSX Format = "xlsx"
+	// FormatEPUB is read by package epub, below this one.
+	FormatEPUB Format = "epub"
+	// FormatEML is read by package mail, below this one.
+	FormatEML Format = "eml"
+	// FormatImage is read by a converter outside the process.
+	FormatImage Format = "image"
 )
 
 // The document types, as doc_type has them.
 const (
 	TypeCode     = "code"
 	TypeData     = "data"
+	TypeDOCX     = "docx"
+	TypeEML      = "eml"
+	TypeEPUB     = "epub"
+	TypeHTML     = "html"
+	TypeImage    = "image"
 	TypeMarkdown = "markdown"
 	TypeNote     = "note"
 	TypePDF      = "pdf"
+	TypePPTX     = "pptx"
+	TypeXLSX     = "xlsx"
 )
 
 var types = []string{TypeCode, TypeData, TypeMarkdown, TypeNote, TypePDF}
@@ -71,8 +90,22 @@ func (f Format) Type() string {
 		return TypeCode
 	case FormatPDF:
 		return TypePDF
+	case FormatHTML:
+		return TypeHTML
+	case FormatDOCX, FormatPPTX, FormatXLSX, FormatEPUB, FormatEML, FormatImage:
+		return string(f)
 	default:
 		return TypeData
+	}
+}
+
+// IsText says whether a file of the format is text as it is, to be decoded by Decode.
+func (f Format) IsText() bool {
+	switch f.Type() {
+	case TypeNote, TypeMarkdown, TypeData, TypeCode:
+		return true
+	default:
+		return false
 	}
 }
 

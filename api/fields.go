@@ -1,0 +1,142 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kb-search/kb/db"
+)
+
+// What is no text but a name is bounded, in characters; metadata in bytes.
+const (
+	maxTitle    = 1000
+	maxTag      = 200
+	maxTags     = 100
+	maxFilename = 255
+	maxPath     = 1000
+	maxMetadata = 64 << 10
+)
+
+// parseTags reads tag names: repeated, separated by commas, or a JSON object of strings.
+func parseTags(field string, values []string) (json.RawMessage, error) {
+	var names []string
+	for _, value := range values {
+		value = strings.TrimSpace(value)
+		if strings.HasPrefix(value, "{") {
+			var bag map[string]string
+			if err := json.Unmarshal([]byte(value), &bag); err != nil {
+				return nil, errInvalid(field, "The tags look like JSON but are not an object whose values are strings.")
+			}
+			for key, value := range bag {
+				if value != "" {
+					key += ":" + value
+				}
+				names = append(names, key)
+			}
+			continue
+		}
+		names = append(names, strings.Split(value, ",")...)
+	}
+	names, err := cleanTags(field, names)
+	return db.TagBag(names), err
+}
+
+// parseMetadata reads a JSON object; blank is an empty one.
+func parseMetadata(field, text string) (json.RawMessage, error) {
+	if strings.TrimSpace(text) == "" {
+		return json.RawMessage("{}"), nil
+	}
+	if len(text) > maxMetadata {
+		return nil, errInvalid(field, "The metadata has more than %d bytes.", maxMetadata)
+	}
+	var object map[string]any
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return nil, errInvalid(field, "The metadata is no JSON object, such as {\"equipment\": \"P-100\"}.")
+	}
+	// Through Go's decoder and encoder: no duplicate keys, no broken UTF-8. PostgreSQL stores no NUL.
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("write the metadata: %w", err)
+	}
+	if bytes.Contains(encoded, []byte(`\u0000`)) {
+		return nil, errInvalid(field, "The metadata has a zero byte in it.")
+	}
+	return encoded, nil
+}
+
+// cleanPath gives a path as it is stored: absolute, without empty or dotted parts. Blank stays blank.
+func cleanPath(field, text string) (string, error) {
+	text = cleanLine(text)
+	if text == "" {
+		return "", nil
+	}
+	if utf8.RuneCountInString(text) > maxPath {
+		return "", errInvalid(field, "The path has more than %d characters.", maxPath)
+	}
+	cleaned := path.Clean("/" + text)
+	if cleaned == "/" {
+		return "", errInvalid(field, "The path names no file.")
+	}
+	return cleaned, nil
+}
+
+// cleanPrefix gives a path prefix as paths are stored: with its leading slash. Blank stays blank.
+func cleanPrefix(text string) string {
+	if text = cleanLine(text); text == "" || strings.HasPrefix(text, "/") {
+		return text
+	}
+	return "/" + text
+}
+
+// cleanTags gives tag names as they are stored, without blank ones.
+func cleanTags(field string, names []string) ([]string, error) {
+	cleaned := make([]string, 0, len(names))
+	for _, name := range names {
+		name = cleanLine(name)
+		if key, value, _ := strings.Cut(name, ":"); value == "" {
+			name = key
+		}
+		if utf8.RuneCountInString(name) > maxTag {
+			return nil, errInvalid(field, "A tag has more than %d characters.", maxTag)
+		}
+		if name != "" {
+			cleaned = append(cleaned, name)
+		}
+	}
+	if len(cleaned) > maxTags {
+		return nil, errInvalid(field, "There are more than %d tags.", maxTags)
+	}
+	return cleaned, nil
+}
+
+// cleanLine makes one line of valid text: no NUL, no control characters, no outer spaces.
+func cleanLine(text string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r), r == '\uFEFF':
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD")))
+}
+
+// cleanFilename keeps the last part of a name: no folders of any system, nothing hidden, at most 255 bytes.
+func cleanFilename(name string) string {
+	name = path.Base(strings.ReplaceAll(cleanLine(name), `\`, "/"))
+	name = strings.TrimLeft(name, ". ")
+	if name == "/" {
+		return ""
+	}
+	if len(name) > maxFilename {
+		extension := path.Ext(name)
+		name = strings.ToValidUTF8(name[:max(maxFilename-len(extension), 0)], "") + extension
+	}
+	return name
+}
