@@ -20,7 +20,7 @@ VULN = $(TOOLS)/govulncheck-v1.9.0
 # The version is in VERSION; a stamp would only make the build depend on git and on who owns the clone.
 GO_BUILD = CGO_ENABLED=1 go build -trimpath -buildvcs=false
 
-.PHONY: help build runtime setup tools run bin/withdb test test/race fuzz eval bench bench/compare lint vet/sql vuln \
+.PHONY: help build runtime setup setup/models tools run bin/withdb test test/race fuzz eval bench bench/compare lint vet/sql vuln \
 	generate verify check db/up db/reset clean
 
 help: ## list the targets
@@ -45,10 +45,14 @@ run: setup ## serve, with data in ./.data unless KB_DATA_DIR names another folde
 bin/withdb: runtime
 	$(GO_BUILD) -o $@ ./db/dbtest/withdb
 
-test: setup bin/withdb ## run all tests
+setup/models: setup # the models that tests change between
+	bin/kb models pull bge-small-en-v1.5
+	bin/kb models pull bge-small-zh-v1.5
+
+test: setup/models bin/withdb ## run all tests
 	bin/withdb go test $(TESTFLAGS) ./...
 
-test/race: setup bin/withdb ## run all tests under the race detector
+test/race: setup/models bin/withdb ## run all tests under the race detector
 	bin/withdb go test -race $(TESTFLAGS) ./...
 
 fuzz: setup bin/withdb ## run each fuzz test for FUZZTIME (30s)

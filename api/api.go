@@ -42,9 +42,13 @@ type Options struct {
 	// Reviser changes notes.
 	Reviser Reviser
 	// CheckChunking says whether documents can be cut as a caller wants it.
-	CheckChunking func(job.Chunking) error
-	// Space is the embedding space in use, as /status shows it.
-	Space embed.Space
+	CheckChunking func(ctx context.Context, chunking job.Chunking) error
+	// ConfiguredSpace is the number of the embedding space that a reindex makes active.
+	ConfiguredSpace int32
+	// Device is what models run on, as /status shows it.
+	Device embed.Device
+	// Database says where the database comes from, as /status shows it: embedded or external.
+	Database string
 	// APIKey is the bearer token that requests must carry; empty means that they need none.
 	APIKey string
 	// MaxUploadBytes is the largest file or note.
@@ -72,6 +76,7 @@ func New(opts Options) *Server {
 
 	s.registerHealth(api)
 	s.registerStatus(api)
+	s.registerReindex(api)
 	s.registerJobs(api)
 	s.registerDocuments(api)
 	s.registerFiles(api)

@@ -46,7 +46,11 @@ func TestMain(m *testing.M) {
 
 // config is what a test wants of its server; the zero value is an open server with a worker and the fake model.
 type config struct {
-	Embedder  embed.Embedder
+	Embedder embed.Embedder
+	// Configured is the embedder of KB_MODEL, when it is not the one that made the stored vectors.
+	Configured embed.Embedder
+	// On is a server whose database and files this one takes over.
+	On        *server
 	NoWorker  bool
 	Key       string
 	MaxUpload int64
@@ -62,6 +66,7 @@ type server struct {
 	api    *api.Server
 	// ingester is the one that a worker of the test takes.
 	ingester *worker.Ingester
+	worker   *worker.Worker
 }
 
 func start(t *testing.T, c config) *server {
@@ -72,17 +77,9 @@ func start(t *testing.T, c config) *server {
 	if c.MaxUpload == 0 {
 		c.MaxUpload = 100 << 20
 	}
-	pool := dbtest.New(t)
-	space := c.Embedder.Space()
-	stored, err := db.EnsureSpace(t.Context(), pool, db.EmbeddingSpaceInsertParams{
-		Model: space.Model, Precision: space.Precision, Sha256: space.SHA256, Dimensions: int32(space.Dimensions),
-	})
-	must(t, err)
-	bucket, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
-	must(t, err)
-	t.Cleanup(func() { _ = bucket.Close() })
-	ingester, err := worker.NewIngester(c.Embedder, stored.ID, job.Chunking{})
-	must(t, err)
+	pool, bucket := storage(t, c.On)
+	spaces, configured := openSpaces(t, pool, c.Embedder, c.Configured)
+	ingester := worker.NewIngester(spaces, job.Chunking{})
 	reader := pdf.New(pdf.Options{CacheDir: filepath.Join(dbtest.CacheDir(), "pdfium")})
 	ingester.ReadPDF(reader)
 	t.Cleanup(func() { _ = reader.Close() })
@@ -90,8 +87,9 @@ func start(t *testing.T, c config) *server {
 	must(t, err)
 	logger := slog.New(noErrors{slog.DiscardHandler, t})
 	handler := api.New(api.Options{
-		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, c.Embedder, stored.ID, search.DefaultSettings(), logger),
-		Reviser: worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, Space: space, APIKey: c.Key, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
+		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, spaces, search.DefaultSettings(), logger),
+		Reviser: worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, ConfiguredSpace: configured,
+		Device: embed.Device{Name: embed.DeviceCPU, Reason: "a test"}, Database: "external", APIKey: c.Key, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
 	})
 	listener := httptest.NewServer(handler)
 	t.Cleanup(listener.Close)
@@ -102,6 +100,45 @@ func start(t *testing.T, c config) *server {
 	return started
 }
 
+func storage(t *testing.T, on *server) (*pgxpool.Pool, *blob.Bucket) {
+	t.Helper()
+	if on != nil {
+		return on.pool, on.bucket
+	}
+	pool := dbtest.New(t)
+	bucket, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
+	must(t, err)
+	t.Cleanup(func() { _ = bucket.Close() })
+	return pool, bucket
+}
+
+// openSpaces registers the embedding spaces of the embedder that made the stored vectors, and of the one that is configured
+// now; nil stands for the same. It gives the number of the latter.
+func openSpaces(t *testing.T, pool *pgxpool.Pool, embedder, configured embed.Embedder) (*worker.Spaces, int32) {
+	t.Helper()
+	embedders := []embed.Embedder{embedder}
+	if configured != nil {
+		embedders = append(embedders, configured)
+	}
+	var id int32
+	for _, e := range embedders {
+		space := e.Space()
+		stored, err := db.EnsureSpace(t.Context(), pool, db.EmbeddingSpaceInsertParams{
+			Model: space.Model, Precision: space.Precision, Sha256: space.SHA256, Dimensions: int32(space.Dimensions),
+		})
+		must(t, err)
+		id = stored.ID
+	}
+	return worker.NewSpaces(pool, func(_ context.Context, space embed.Space) (embed.Embedder, error) {
+		for _, e := range embedders {
+			if e.Space() == space {
+				return e, nil
+			}
+		}
+		return nil, fmt.Errorf("no embedder for %v", space)
+	}), id
+}
+
 // work starts a worker.
 func (s *server) work(t *testing.T) {
 	t.Helper()
@@ -110,7 +147,14 @@ func (s *server) work(t *testing.T) {
 	})
 	must(t, err)
 	must(t, w.Start(context.WithoutCancel(t.Context())))
-	t.Cleanup(func() { _ = w.Stop(context.Background()) })
+	s.worker = w
+	t.Cleanup(func() { s.stopWorker(t) })
+}
+
+// stopWorker stops the worker, if it runs.
+func (s *server) stopWorker(t *testing.T) {
+	t.Helper()
+	must(t, s.worker.Stop(context.Background()))
 }
 
 // noErrors fails the test for whatever is logged as an error: a panic, an internal error.

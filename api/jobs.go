@@ -154,7 +154,7 @@ type jobCreated struct {
 }
 
 func (s *Server) jobCreate(ctx context.Context, in *jobCreateInput) (*jobCreateOutput, error) {
-	upload, err := s.newUpload(&in.RawBody)
+	upload, err := s.newUpload(ctx, &in.RawBody)
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,18 @@ func TestStatus(t *testing.T) {
 	if byType["note"] != 1.0 || byType["markdown"] != 1.0 || database["documents"] != 2.0 || database["chunks"] != 2.0 || database["size_bytes"].(float64) < 1e5 {
 		t.Errorf("database: %v", database)
 	}
+	if database["source"] != "external" || !strings.Contains(database["version"].(string), ".") || !strings.HasPrefix(database["vector_version"].(string), "0.") {
+		t.Errorf("database: %v", database)
+	}
+	if gpu := got["gpu"].(map[string]any); gpu["available"] != false || gpu["reason"] != "a test" {
+		t.Errorf("gpu: %v", gpu)
+	}
+	if rerank := got["rerank"].(map[string]any); rerank["enabled"] != false || rerank["loaded"] != false || len(rerank) != 4 {
+		t.Errorf("rerank: %v", rerank)
+	}
+	if spaces := got["embedding_spaces"].([]any); len(spaces) != 1 || spaces[0].(map[string]any)["active"] != true || spaces[0].(map[string]any)["configured"] != true {
+		t.Errorf("spaces: %v", spaces)
+	}
 	if queue["queued"] != 0.0 || queue["processing"] != 0.0 {
 		t.Errorf("queue: %v", queue)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/kb-search/kb"
+	"github.com/kb-search/kb/embed"
 )
 
 type statusOutput struct {
@@ -20,9 +21,26 @@ type statusBody struct {
 	ModelName      string         `json:"model_name" doc:"The embedding model"`
 	ModelPrecision string         `json:"model_precision" doc:"The precision of its weights" enum:"int8,fp32"`
 	EmbeddingDim   int            `json:"embedding_dim" doc:"The number of components of each vector"`
-	Device         string         `json:"device" doc:"What the model runs on" example:"cpu"`
+	Device         string         `json:"device" doc:"What the model runs on" enum:"cpu,cuda"`
+	GPU            statusGPU      `json:"gpu"`
+	Spaces         []spaceBody    `json:"embedding_spaces" doc:"All embedding spaces that the database knows"`
 	Database       statusDatabase `json:"database"`
 	Queue          statusQueue    `json:"queue"`
+	Rerank         statusRerank   `json:"rerank"`
+}
+
+type statusGPU struct {
+	_         struct{} `additionalProperties:"true"`
+	Available bool     `json:"available" doc:"Whether the model runs on a GPU"`
+	Reason    *string  `json:"reason" doc:"Why it does not"`
+}
+
+type statusRerank struct {
+	_          struct{} `additionalProperties:"true"`
+	Enabled    bool     `json:"enabled" doc:"Whether searches may be ordered by a cross-encoder"`
+	Model      *string  `json:"model" doc:"The cross-encoder; null when there is none"`
+	Loaded     bool     `json:"loaded" doc:"Whether it is loaded"`
+	Candidates int      `json:"candidates" doc:"How many results it orders"`
 }
 
 type statusDatabase struct {
@@ -31,6 +49,9 @@ type statusDatabase struct {
 	DocumentsByType map[string]int64 `json:"documents_by_type" doc:"The number of documents of each type"`
 	Chunks          int64            `json:"chunks" doc:"The number of chunks of all documents"`
 	SizeBytes       int64            `json:"size_bytes" doc:"The size of the whole database on disk"`
+	Source          string           `json:"source" enum:"embedded,external" doc:"Whether the server runs PostgreSQL itself, or uses the one of KB_DATABASE_URL"`
+	Version         string           `json:"version" doc:"The version of PostgreSQL" example:"18.1"`
+	VectorVersion   string           `json:"vector_version" doc:"The version of pgvector" example:"0.8.5"`
 }
 
 type statusQueue struct {
@@ -55,18 +76,36 @@ func (s *Server) statusGet(ctx context.Context, _ *struct{}) (*statusOutput, err
 	if err != nil {
 		return nil, fmt.Errorf("count open jobs: %w", err)
 	}
-	size, err := s.queries.DatabaseSize(ctx, s.Conn)
+	about, err := s.queries.DatabaseAbout(ctx, s.Conn)
 	if err != nil {
-		return nil, fmt.Errorf("measure the database: %w", err)
+		return nil, fmt.Errorf("look at the database: %w", err)
 	}
-	database := statusDatabase{DocumentsByType: make(map[string]int64, len(byType)), SizeBytes: size}
+	database := statusDatabase{
+		DocumentsByType: make(map[string]int64, len(byType)), SizeBytes: about.Size, Source: s.Database, Version: about.Version,
+		VectorVersion: about.VectorVersion,
+	}
 	for _, row := range byType {
 		database.DocumentsByType[row.DocType] = row.Documents
 		database.Documents += row.Documents
 		database.Chunks += row.Chunks
 	}
-	return &statusOutput{Body: statusBody{
-		Version: kb.Version(), ModelName: s.Space.Model, ModelPrecision: s.Space.Precision, EmbeddingDim: s.Space.Dimensions,
-		Device: "cpu", Database: database, Queue: statusQueue{Queued: open.Queued, Processing: open.Processing},
-	}}, nil
+	body := statusBody{
+		Version: kb.Version(), Device: s.Device.Name, GPU: statusGPU{Available: s.Device.Name == embed.DeviceCUDA}, Database: database,
+		Queue: statusQueue{Queued: open.Queued, Processing: open.Processing},
+	}
+	if s.Device.Reason != "" {
+		body.GPU.Reason = &s.Device.Reason
+	}
+	spaces, err := s.queries.EmbeddingSpaceList(ctx, s.Conn)
+	if err != nil {
+		return nil, fmt.Errorf("list the embedding spaces: %w", err)
+	}
+	body.Spaces = make([]spaceBody, len(spaces))
+	for i, row := range spaces {
+		body.Spaces[i] = s.newSpace(row)
+		if row.Active {
+			body.ModelName, body.ModelPrecision, body.EmbeddingDim = row.Model, row.Precision, int(row.Dimensions)
+		}
+	}
+	return &statusOutput{Body: body}, nil
 }

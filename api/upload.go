@@ -89,7 +89,7 @@ func (u *upload) Close() {
 	}
 }
 
-func (s *Server) newUpload(in *huma.MultipartFormFiles[uploadForm]) (*upload, error) {
+func (s *Server) newUpload(ctx context.Context, in *huma.MultipartFormFiles[uploadForm]) (*upload, error) {
 	form, limit := in.Data(), s.MaxUploadBytes
 	hasFile, hasNote := form.File.IsSet, form.Note != ""
 	switch {
@@ -105,7 +105,7 @@ func (s *Server) newUpload(in *huma.MultipartFormFiles[uploadForm]) (*upload, er
 	if err := u.describe(form); err != nil {
 		return nil, err
 	}
-	if err := u.setChunking(in, s.CheckChunking); err != nil {
+	if err := s.setChunking(ctx, u, in); err != nil {
 		return nil, err
 	}
 	if hasNote {
@@ -147,18 +147,25 @@ func (u *upload) describe(form *uploadForm) error {
 	return nil
 }
 
-func (u *upload) setChunking(in *huma.MultipartFormFiles[uploadForm], check func(job.Chunking) error) error {
+// setChunking reads how the document is to be cut.
+func (s *Server) setChunking(ctx context.Context, u *upload, in *huma.MultipartFormFiles[uploadForm]) error {
 	form := in.Data()
 	chunking := job.Chunking{Size: form.ChunkSize, Strategy: form.ChunkStrategy}
 	if len(in.Form.Value["chunk_overlap"]) > 0 {
 		chunking.Overlap = &form.ChunkOverlap
 	}
-	if err := check(chunking); err != nil {
-		return errInvalid("body.chunk_size", "The document can't be cut like that: %s.", strings.ReplaceAll(err.Error(), "\n", "; "))
+	err := s.CheckChunking(ctx, chunking)
+	var impossible *job.ChunkingError
+	if errors.As(err, &impossible) {
+		return errInvalid("body.chunk_size", "The document can't be cut like that: %s.", impossible.Message)
 	}
-	var err error
-	u.Chunking, err = json.Marshal(chunking)
-	return err
+	if err != nil {
+		return fmt.Errorf("check the chunking: %w", err)
+	}
+	if u.Chunking, err = json.Marshal(chunking); err != nil {
+		return fmt.Errorf("write the chunking: %w", err)
+	}
+	return nil
 }
 
 // setPath reads where the file stands, and what happens when a document is there already.

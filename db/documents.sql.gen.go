@@ -509,6 +509,18 @@ func (q *Queries) DocumentPathInUse(ctx context.Context, db DBTX, arg DocumentPa
 	return in_use, err
 }
 
+const documentPathLock = `-- name: DocumentPathLock :exec
+SELECT pg_advisory_xact_lock(hashtextextended('kb original ' || $1::text, 0))
+`
+
+// Waits until no other transaction writes or deletes the original at this path; lasts until the end of the transaction.
+// @sqlc-vet-disable tenant-scope
+// No project: the path names it.
+func (q *Queries) DocumentPathLock(ctx context.Context, db DBTX, storedPath string) error {
+	_, err := db.Exec(ctx, documentPathLock, storedPath)
+	return err
+}
+
 const documentReplace = `-- name: DocumentReplace :one
 UPDATE documents
 SET title = $1, doc_type = $2, knowledge_type = $3, tags = $4, metadata = $5, chunking = $6,

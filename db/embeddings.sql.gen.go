@@ -11,6 +11,34 @@ import (
 	"github.com/google/uuid"
 )
 
+const embeddingAny = `-- name: EmbeddingAny :one
+SELECT EXISTS (SELECT FROM embeddings WHERE space_id = $1)
+`
+
+// Whether a space has any vector.
+// @sqlc-vet-disable tenant-scope
+// No project: a space is the whole deployment's.
+func (q *Queries) EmbeddingAny(ctx context.Context, db DBTX, spaceID int32) (bool, error) {
+	row := db.QueryRow(ctx, embeddingAny, spaceID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const embeddingDeleteSpace = `-- name: EmbeddingDeleteSpace :execrows
+DELETE FROM embeddings WHERE space_id = $1
+`
+
+// @sqlc-vet-disable tenant-scope
+// No project: a space is the whole deployment's.
+func (q *Queries) EmbeddingDeleteSpace(ctx context.Context, db DBTX, spaceID int32) (int64, error) {
+	result, err := db.Exec(ctx, embeddingDeleteSpace, spaceID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const embeddingInsertMany = `-- name: EmbeddingInsertMany :exec
 INSERT INTO embeddings (project_id, document_id, chunk_id, space_id, embedding)
 SELECT $1, $2, u.chunk_id, $3, u.vector::halfvec
@@ -37,8 +65,76 @@ func (q *Queries) EmbeddingInsertMany(ctx context.Context, db DBTX, arg Embeddin
 	return err
 }
 
+const embeddingSpaceActivate = `-- name: EmbeddingSpaceActivate :one
+UPDATE embedding_spaces SET active = true, activated_at = clock_timestamp() WHERE id = $1
+RETURNING id, model, precision, sha256, dimensions, active, created_at, activated_at
+`
+
+// @sqlc-vet-disable tenant-scope
+// No project: a space is the whole deployment's.
+func (q *Queries) EmbeddingSpaceActivate(ctx context.Context, db DBTX, id int32) (EmbeddingSpace, error) {
+	row := db.QueryRow(ctx, embeddingSpaceActivate, id)
+	var i EmbeddingSpace
+	err := row.Scan(
+		&i.ID,
+		&i.Model,
+		&i.Precision,
+		&i.Sha256,
+		&i.Dimensions,
+		&i.Active,
+		&i.CreatedAt,
+		&i.ActivatedAt,
+	)
+	return i, err
+}
+
+const embeddingSpaceDeactivate = `-- name: EmbeddingSpaceDeactivate :exec
+UPDATE embedding_spaces SET active = false WHERE active
+`
+
+// @sqlc-vet-disable tenant-scope
+// No project: a space is the whole deployment's.
+func (q *Queries) EmbeddingSpaceDeactivate(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, embeddingSpaceDeactivate)
+	return err
+}
+
+const embeddingSpaceForget = `-- name: EmbeddingSpaceForget :exec
+UPDATE embedding_spaces SET activated_at = NULL WHERE id = $1 AND NOT active
+`
+
+// A space whose vectors are gone is none to go back to.
+// @sqlc-vet-disable tenant-scope
+// No project: a space is the whole deployment's.
+func (q *Queries) EmbeddingSpaceForget(ctx context.Context, db DBTX, id int32) error {
+	_, err := db.Exec(ctx, embeddingSpaceForget, id)
+	return err
+}
+
+const embeddingSpaceGet = `-- name: EmbeddingSpaceGet :one
+SELECT id, model, precision, sha256, dimensions, active, created_at, activated_at FROM embedding_spaces WHERE id = $1
+`
+
+// @sqlc-vet-disable tenant-scope
+// No project: a space is the whole deployment's.
+func (q *Queries) EmbeddingSpaceGet(ctx context.Context, db DBTX, id int32) (EmbeddingSpace, error) {
+	row := db.QueryRow(ctx, embeddingSpaceGet, id)
+	var i EmbeddingSpace
+	err := row.Scan(
+		&i.ID,
+		&i.Model,
+		&i.Precision,
+		&i.Sha256,
+		&i.Dimensions,
+		&i.Active,
+		&i.CreatedAt,
+		&i.ActivatedAt,
+	)
+	return i, err
+}
+
 const embeddingSpaceGetActive = `-- name: EmbeddingSpaceGetActive :one
-SELECT id, model, precision, sha256, dimensions, active, created_at FROM embedding_spaces WHERE active
+SELECT id, model, precision, sha256, dimensions, active, created_at, activated_at FROM embedding_spaces WHERE active
 `
 
 // @sqlc-vet-disable tenant-scope
@@ -54,15 +150,39 @@ func (q *Queries) EmbeddingSpaceGetActive(ctx context.Context, db DBTX) (Embeddi
 		&i.Dimensions,
 		&i.Active,
 		&i.CreatedAt,
+		&i.ActivatedAt,
+	)
+	return i, err
+}
+
+const embeddingSpaceGetPrevious = `-- name: EmbeddingSpaceGetPrevious :one
+SELECT id, model, precision, sha256, dimensions, active, created_at, activated_at FROM embedding_spaces WHERE NOT active AND activated_at IS NOT NULL ORDER BY activated_at DESC LIMIT 1
+`
+
+// The space that was active before the active one.
+// @sqlc-vet-disable tenant-scope
+// No project: a space is the whole deployment's.
+func (q *Queries) EmbeddingSpaceGetPrevious(ctx context.Context, db DBTX) (EmbeddingSpace, error) {
+	row := db.QueryRow(ctx, embeddingSpaceGetPrevious)
+	var i EmbeddingSpace
+	err := row.Scan(
+		&i.ID,
+		&i.Model,
+		&i.Precision,
+		&i.Sha256,
+		&i.Dimensions,
+		&i.Active,
+		&i.CreatedAt,
+		&i.ActivatedAt,
 	)
 	return i, err
 }
 
 const embeddingSpaceInsert = `-- name: EmbeddingSpaceInsert :one
-INSERT INTO embedding_spaces (model, precision, sha256, dimensions, active)
-VALUES ($1, $2, $3, $4, NOT EXISTS (SELECT FROM embedding_spaces WHERE active))
+INSERT INTO embedding_spaces (model, precision, sha256, dimensions)
+VALUES ($1, $2, $3, $4)
 ON CONFLICT (model, precision, sha256) DO UPDATE SET model = excluded.model
-RETURNING id, model, precision, sha256, dimensions, active, created_at
+RETURNING id, model, precision, sha256, dimensions, active, created_at, activated_at
 `
 
 type EmbeddingSpaceInsertParams struct {
@@ -90,6 +210,100 @@ func (q *Queries) EmbeddingSpaceInsert(ctx context.Context, db DBTX, arg Embeddi
 		&i.Dimensions,
 		&i.Active,
 		&i.CreatedAt,
+		&i.ActivatedAt,
 	)
 	return i, err
+}
+
+const embeddingSpaceList = `-- name: EmbeddingSpaceList :many
+SELECT id, model, precision, sha256, dimensions, active, created_at, activated_at FROM embedding_spaces ORDER BY id
+`
+
+// @sqlc-vet-disable tenant-scope
+// No project: a space is the whole deployment's.
+func (q *Queries) EmbeddingSpaceList(ctx context.Context, db DBTX) ([]EmbeddingSpace, error) {
+	rows, err := db.Query(ctx, embeddingSpaceList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []EmbeddingSpace
+	for rows.Next() {
+		var i EmbeddingSpace
+		if err := rows.Scan(
+			&i.ID,
+			&i.Model,
+			&i.Precision,
+			&i.Sha256,
+			&i.Dimensions,
+			&i.Active,
+			&i.CreatedAt,
+			&i.ActivatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const embeddingSpaceLock = `-- name: EmbeddingSpaceLock :exec
+SELECT pg_advisory_xact_lock(hashtextextended('kb embedding space', 0))
+`
+
+// Keeps others from changing spaces, and from storing vectors, until the end of the transaction.
+// @sqlc-vet-disable tenant-scope
+// No project: a space is the whole deployment's.
+func (q *Queries) EmbeddingSpaceLock(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, embeddingSpaceLock)
+	return err
+}
+
+const embeddingSpaceShare = `-- name: EmbeddingSpaceShare :exec
+SELECT pg_advisory_xact_lock_shared(hashtextextended('kb embedding space', 0))
+`
+
+// Keeps the active space from changing until the end of the transaction. What is read behind it is what holds.
+// @sqlc-vet-disable tenant-scope
+// No project: a space is the whole deployment's.
+func (q *Queries) EmbeddingSpaceShare(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, embeddingSpaceShare)
+	return err
+}
+
+const embeddingUpsertMany = `-- name: EmbeddingUpsertMany :exec
+INSERT INTO embeddings (project_id, document_id, chunk_id, space_id, embedding)
+SELECT c.project_id, c.document_id, c.id, $1, u.vector::halfvec
+FROM (
+    SELECT
+        unnest($2::uuid[]) AS project_id, unnest($3::uuid[]) AS document_id, unnest($4::uuid[]) AS chunk_id,
+        unnest($5::text[]) AS vector
+) AS u
+JOIN chunks AS c ON c.project_id = u.project_id AND c.document_id = u.document_id AND c.id = u.chunk_id
+ON CONFLICT (project_id, document_id, chunk_id, space_id) DO UPDATE SET embedding = excluded.embedding
+`
+
+type EmbeddingUpsertManyParams struct {
+	SpaceID     int32
+	ProjectIds  []uuid.UUID
+	DocumentIds []uuid.UUID
+	ChunkIds    []uuid.UUID
+	Vectors     []string
+}
+
+// Puts vectors of chunks of any project into a space. A chunk that is gone meanwhile is passed over.
+// @sqlc-vet-disable tenant-scope
+// No project: a reindex is the whole deployment's; each vector goes to the project that its chunk is of.
+func (q *Queries) EmbeddingUpsertMany(ctx context.Context, db DBTX, arg EmbeddingUpsertManyParams) error {
+	_, err := db.Exec(ctx, embeddingUpsertMany,
+		arg.SpaceID,
+		arg.ProjectIds,
+		arg.DocumentIds,
+		arg.ChunkIds,
+		arg.Vectors,
+	)
+	return err
 }

@@ -613,15 +613,19 @@ func (q *Queries) JobRelease(ctx context.Context, db DBTX, arg JobReleaseParams)
 const jobRescue = `-- name: JobRescue :execrows
 UPDATE river_job AS r
 SET state = 'available', scheduled_at = now()
-FROM jobs AS j
-WHERE j.status = 'processing'
-    AND j.river_job_id = r.id
+WHERE r.kind = 'ingest'
     AND r.state = 'running'
-    AND j.heartbeat_at < clock_timestamp() - make_interval(secs => $1::float8)
+    AND r.attempted_at < clock_timestamp() - make_interval(secs => $1::float8)
+    AND NOT EXISTS (
+        SELECT FROM jobs AS j
+        WHERE j.status = 'processing'
+            AND j.river_job_id = r.id
+            AND j.heartbeat_at >= clock_timestamp() - make_interval(secs => $1::float8)
+    )
 `
 
-// Gives the jobs of dead processes back: a processing job without a sign of life makes its River job available again,
-// which then takes the same job up.
+// Makes the turns of dead processes available again: a running turn whose job gives no sign of life, or that has held no job
+// for as long. The turn then takes its job up again, or the next one. A turn too many finds nothing to do.
 // @sqlc-vet-disable tenant-scope
 // No project: the worker serves all projects; nothing of a job is read.
 func (q *Queries) JobRescue(ctx context.Context, db DBTX, silentSeconds float64) (int64, error) {

@@ -72,6 +72,61 @@ func (e JobStatus) Valid() bool {
 	return false
 }
 
+type ReindexState string
+
+const (
+	ReindexStateRunning   ReindexState = "running"
+	ReindexStateDone      ReindexState = "done"
+	ReindexStateFailed    ReindexState = "failed"
+	ReindexStateCancelled ReindexState = "cancelled"
+)
+
+func (e *ReindexState) Scan(src interface{}) error {
+	switch s := src.(type) {
+	case []byte:
+		*e = ReindexState(s)
+	case string:
+		*e = ReindexState(s)
+	default:
+		return fmt.Errorf("unsupported scan type for ReindexState: %T", src)
+	}
+	return nil
+}
+
+type NullReindexState struct {
+	ReindexState ReindexState
+	Valid        bool // Valid is true if ReindexState is not NULL
+}
+
+// Scan implements the Scanner interface.
+func (ns *NullReindexState) Scan(value interface{}) error {
+	if value == nil {
+		ns.ReindexState, ns.Valid = "", false
+		return nil
+	}
+	ns.Valid = true
+	return ns.ReindexState.Scan(value)
+}
+
+// Value implements the driver Valuer interface.
+func (ns NullReindexState) Value() (driver.Value, error) {
+	if !ns.Valid {
+		return nil, nil
+	}
+	return string(ns.ReindexState), nil
+}
+
+func (e ReindexState) Valid() bool {
+	switch e {
+	case ReindexStateRunning,
+		ReindexStateDone,
+		ReindexStateFailed,
+		ReindexStateCancelled:
+		return true
+	}
+	return false
+}
+
 type Document struct {
 	ProjectID        uuid.UUID
 	ID               uuid.UUID
@@ -112,13 +167,14 @@ type DocumentVersion struct {
 }
 
 type EmbeddingSpace struct {
-	ID         int32
-	Model      string
-	Precision  string
-	Sha256     string
-	Dimensions int32
-	Active     bool
-	CreatedAt  time.Time
+	ID          int32
+	Model       string
+	Precision   string
+	Sha256      string
+	Dimensions  int32
+	Active      bool
+	CreatedAt   time.Time
+	ActivatedAt *time.Time
 }
 
 type Job struct {
@@ -160,4 +216,20 @@ type Project struct {
 	TextConfig string
 	ServedAt   *time.Time
 	CreatedAt  time.Time
+}
+
+type Reindex struct {
+	ID             uuid.UUID
+	SpaceID        int32
+	Renew          bool
+	State          ReindexState
+	Done           int64
+	Total          int64
+	Error          *string
+	CursorProject  *uuid.UUID
+	CursorDocument *uuid.UUID
+	CursorChunk    *uuid.UUID
+	HeartbeatAt    *time.Time
+	CreatedAt      time.Time
+	CompletedAt    *time.Time
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -42,45 +43,102 @@ func (c dimensionsConn) QueryRow(ctx context.Context, sql string, args ...any) p
 	return c.Conn.QueryRow(ctx, strings.ReplaceAll(sql, writtenDimensions, c.inUse), args...)
 }
 
-// SpaceMismatchError is a database whose vectors were made by another model than the one that is configured.
-type SpaceMismatchError struct{ Stored, Configured EmbeddingSpace }
-
-func (e *SpaceMismatchError) Error() string {
-	return fmt.Sprintf("the stored vectors were made by %s (%s, %.12s), the configured model is %s (%s, %.12s): "+
-		"set KB_MODEL and KB_MODEL_PRECISION back, or use another database",
-		e.Stored.Model, e.Stored.Precision, e.Stored.Sha256, e.Configured.Model, e.Configured.Precision, e.Configured.Sha256)
-}
-
-// EnsureSpace gives the embedding space of a model, making it and its vector index when it is new. Vectors of two spaces
-// never mix: a database that is active in another space is a *SpaceMismatchError.
+// EnsureSpace gives the embedding space of a model, making it and its vector index when it is new. It becomes the active
+// one when there is none, or when the active one has no vectors; else a reindex makes it that.
 func EnsureSpace(ctx context.Context, conn Conn, params EmbeddingSpaceInsertParams) (EmbeddingSpace, error) {
+	if params.Dimensions > maxIndexedDimensions {
+		return EmbeddingSpace{}, fmt.Errorf("vectors of %d numbers: pgvector indexes at most %d", params.Dimensions, maxIndexedDimensions)
+	}
 	var space EmbeddingSpace
 	err := InTx(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('kb embedding space', 0))"); err != nil {
+		queries := New()
+		if err := queries.EmbeddingSpaceLock(ctx, tx); err != nil {
 			return fmt.Errorf("lock the embedding spaces: %w", err)
 		}
 		var err error
-		if space, err = New().EmbeddingSpaceInsert(ctx, tx, params); err != nil {
+		if space, err = queries.EmbeddingSpaceInsert(ctx, tx, params); err != nil {
 			return fmt.Errorf("register the embedding space: %w", err)
 		}
-		if !space.Active {
-			stored, err := New().EmbeddingSpaceGetActive(ctx, tx)
-			if err != nil {
-				return fmt.Errorf("read the active embedding space: %w", err)
-			}
-			return &SpaceMismatchError{Stored: stored, Configured: space}
-		}
-		if space.Dimensions > maxIndexedDimensions {
-			return fmt.Errorf("vectors of %d numbers: pgvector indexes at most %d", space.Dimensions, maxIndexedDimensions)
-		}
 		// For the semantic arm of search.sql. m and ef_construction are pgvector's defaults: recall@10 0.97 at ef_search 100.
-		_, err = tx.Exec(ctx, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS embeddings_space_%[1]d ON embeddings
-			USING hnsw ((embedding::halfvec(%[2]d)) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64) WHERE space_id = %[1]d`,
-			space.ID, space.Dimensions))
+		_, err = tx.Exec(ctx, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %[1]s ON embeddings
+			USING hnsw ((embedding::halfvec(%[2]d)) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64) WHERE space_id = %[3]d`,
+			spaceIndex(space.ID), space.Dimensions, space.ID))
 		if err != nil {
 			return fmt.Errorf("index the embedding space: %w", err)
 		}
-		return nil
+		if space.Active {
+			return nil
+		}
+		used, err := activeSpaceIsUsed(ctx, tx)
+		if err != nil || used {
+			return err
+		}
+		space, err = activateSpace(ctx, tx, space.ID)
+		return err
 	})
 	return space, err
+}
+
+func spaceIndex(id int32) string { return fmt.Sprintf("embeddings_space_%d", id) }
+
+func activeSpaceIsUsed(ctx context.Context, tx pgx.Tx) (bool, error) {
+	active, err := New().EmbeddingSpaceGetActive(ctx, tx)
+	if Kind(err) == KindNotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the active embedding space: %w", err)
+	}
+	used, err := New().EmbeddingAny(ctx, tx, active.ID)
+	if err != nil {
+		return false, fmt.Errorf("look for vectors of embedding space %d: %w", active.ID, err)
+	}
+	return used, nil
+}
+
+func activateSpace(ctx context.Context, tx pgx.Tx, id int32) (EmbeddingSpace, error) {
+	if err := New().EmbeddingSpaceDeactivate(ctx, tx); err != nil {
+		return EmbeddingSpace{}, fmt.Errorf("deactivate the embedding space: %w", err)
+	}
+	space, err := New().EmbeddingSpaceActivate(ctx, tx, id)
+	if err != nil {
+		return EmbeddingSpace{}, fmt.Errorf("activate embedding space %d: %w", id, err)
+	}
+	return space, nil
+}
+
+// SwitchSpace makes a space the active one if each chunk has a vector in it, but for blank, and says whether it did. No
+// document is stored meanwhile.
+func SwitchSpace(ctx context.Context, conn Conn, id int32, blank []uuid.UUID) (switched bool, err error) {
+	err = InTx(ctx, conn, func(tx pgx.Tx) error {
+		if err := New().EmbeddingSpaceLock(ctx, tx); err != nil {
+			return fmt.Errorf("lock the embedding spaces: %w", err)
+		}
+		missing, err := New().ReindexMissing(ctx, tx, ReindexMissingParams{SpaceID: id, Blank: blank, MaxResults: 1})
+		if err != nil {
+			return fmt.Errorf("look for chunks without a vector: %w", err)
+		}
+		if len(missing) > 0 {
+			return nil
+		}
+		switched = true
+		_, err = activateSpace(ctx, tx, id)
+		return err
+	})
+	return switched, err
+}
+
+// DropSpace deletes a space's vectors and their index. The space stays known; EnsureSpace brings its index back.
+func DropSpace(ctx context.Context, conn Conn, id int32) error {
+	// Outside a transaction: searches go on while the index goes.
+	if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+spaceIndex(id)); err != nil {
+		return fmt.Errorf("drop the index of embedding space %d: %w", id, err)
+	}
+	if _, err := New().EmbeddingDeleteSpace(ctx, conn, id); err != nil {
+		return fmt.Errorf("delete the vectors of embedding space %d: %w", id, err)
+	}
+	if err := New().EmbeddingSpaceForget(ctx, conn, id); err != nil {
+		return fmt.Errorf("forget embedding space %d: %w", id, err)
+	}
+	return nil
 }

@@ -9,15 +9,24 @@ import (
 	"context"
 )
 
-const databaseSize = `-- name: DatabaseSize :one
-SELECT pg_database_size(current_database())::bigint AS size
+const databaseAbout = `-- name: DatabaseAbout :one
+SELECT
+    pg_database_size(current_database())::bigint AS size,
+    split_part(current_setting('server_version'), ' ', 1)::text AS version,
+    coalesce((SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'vector'), '')::text AS vector_version
 `
 
+type DatabaseAboutRow struct {
+	Size          int64
+	Version       string
+	VectorVersion string
+}
+
 // @sqlc-vet-disable tenant-scope
-// No project: the size of the whole database, no tenant's data.
-func (q *Queries) DatabaseSize(ctx context.Context, db DBTX) (int64, error) {
-	row := db.QueryRow(ctx, databaseSize)
-	var size int64
-	err := row.Scan(&size)
-	return size, err
+// No project: the size of the whole database and the versions of its parts, no tenant's data.
+func (q *Queries) DatabaseAbout(ctx context.Context, db DBTX) (DatabaseAboutRow, error) {
+	row := db.QueryRow(ctx, databaseAbout)
+	var i DatabaseAboutRow
+	err := row.Scan(&i.Size, &i.Version, &i.VectorVersion)
+	return i, err
 }

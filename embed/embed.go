@@ -50,3 +50,26 @@ type Embedder interface {
 	// text cut at white space.
 	CountTokens(text string) int
 }
+
+// Stored is an embedder whose vectors a database keeps, under the number of their space.
+type Stored struct {
+	Embedder
+
+	// ID is the number of the space in the database.
+	ID int32
+}
+
+// Device is what a model runs on.
+type Device struct {
+	// Name is "cpu" or "cuda".
+	Name string
+	// Reason says why it is not the GPU, when one was asked for or looked for; empty on one.
+	Reason string
+}
+
+// The devices, and what leaves the choice to the machine.
+const (
+	DeviceAuto = "auto"
+	DeviceCPU  = "cpu"
+	DeviceCUDA = "cuda"
+)

@@ -63,9 +63,19 @@ func TestCrash(t *testing.T) {
 			t.Errorf("got %+v", row)
 		}
 		b.wantNothing(t)
-		if staged := b.files(t, "staging/"); len(staged) > 0 {
-			t.Errorf("staged: %v", staged)
+		eventually(t, "nothing is staged", func() bool { return len(b.files(t, "staging/")) == 0 })
+	})
+
+	t.Run("ATurnThatDiedBeforeItTookAJobUpIsGivenBack", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, fake())
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
+		b.riverJob(t, rivertype.JobStateRunning)
+		b.start(t)
+		if row = b.wait(t, row); row.Attempts != 1 {
+			t.Errorf("%d attempts", row.Attempts)
 		}
+		b.wantWhole(t, row)
 	})
 
 	t.Run("UpkeepRunsAgainAndAgain", func(t *testing.T) {

@@ -89,6 +89,9 @@ func (w *ingestWorker) run(ctx context.Context, cancel context.CancelCauseFunc, 
 	finished, err := w.ingest(ctx, cancel, claimed)
 	switch {
 	case err == nil:
+		if finished.Status == db.JobStatusSkipped {
+			w.dropOriginal(ctx, log, claimed)
+		}
 		return w.clean(ctx, log, claimed, finished)
 	case errors.Is(err, errEnded), errors.Is(context.Cause(ctx), errEnded):
 		return w.abandon(ctx, log, claimed)
@@ -135,14 +138,16 @@ func (w *ingestWorker) ingest(ctx context.Context, cancel context.CancelCauseFun
 	if old != nil {
 		source.succeed(*old)
 	}
-	prepared, err := w.ingester.Prepare(ctx, source, w.progress(ctx, cancel, claimed))
-	if err != nil {
-		return db.Job{}, err
+	for {
+		prepared, err := w.ingester.Prepare(ctx, source, w.progress(ctx, cancel, claimed))
+		if err != nil {
+			return db.Job{}, err
+		}
+		finished, err := w.store(ctx, claimed, old, prepared)
+		if !errors.Is(err, ErrSpaceChanged) {
+			return finished, err
+		}
 	}
-	if err := w.bucket.Copy(ctx, source.StoredPath, claimed.StagingPath, nil); err != nil {
-		return db.Job{}, fmt.Errorf("keep the original: %w", err)
-	}
-	return w.store(ctx, claimed, old, prepared)
 }
 
 // standing is the document at the job's path that the upload becomes the next version of; nil when it becomes a document
@@ -179,6 +184,12 @@ func (w *ingestWorker) store(ctx context.Context, claimed db.Job, old *db.Docume
 	started := time.Now()
 	var finished db.Job
 	err := db.InTx(ctx, w.conn, func(tx pgx.Tx) error {
+		if err := job.LockOriginal(ctx, tx, prepared.Document.StoredPath); err != nil {
+			return err
+		}
+		if err := w.bucket.Copy(ctx, prepared.Document.StoredPath, claimed.StagingPath, nil); err != nil {
+			return fmt.Errorf("keep the original: %w", err)
+		}
 		document, err := w.put(ctx, tx, old, prepared)
 		if err != nil {
 			return err

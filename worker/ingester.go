@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -63,9 +64,8 @@ type Prepared struct {
 
 // Ingester turns files into documents: parse, chunk, enrich, embed, store. The worker and kb eval share it.
 type Ingester struct {
-	embedder embed.Embedder
-	space    int32
-	options  chunk.Options
+	spaces   *Spaces
+	chunking job.Chunking
 	pdf      PDFParser
 }
 
@@ -80,37 +80,39 @@ func (in *Ingester) ReadPDF(p PDFParser) { in.pdf = p }
 // specialTokens are the two that a model puts around a text.
 const specialTokens = 2
 
-// NewIngester prepares an ingester for the embedding space of embedder. chunking is for documents that ask for nothing
-// else; its size defaults to what the model's window holds.
-func NewIngester(embedder embed.Embedder, space int32, chunking job.Chunking) (*Ingester, error) {
-	in := &Ingester{embedder: embedder, space: space}
-	in.options = chunk.Options{Size: embedder.Window() - specialTokens, Count: embedder.CountTokens}
-	if err := in.CheckChunking(chunking); err != nil {
-		return nil, fmt.Errorf("read the chunk options: %w", err)
-	}
-	in.options = in.chunkOptions(chunking)
-	return in, nil
+// NewIngester prepares an ingester for the active one of spaces. chunking is for documents that ask for nothing else; its
+// size defaults to what the model's window holds.
+func NewIngester(spaces *Spaces, chunking job.Chunking) *Ingester {
+	return &Ingester{spaces: spaces, chunking: chunking}
 }
 
 // CheckChunking says whether documents can be cut as a caller wants it.
-func (in *Ingester) CheckChunking(chunking job.Chunking) error {
-	if window := in.embedder.Window() - specialTokens; chunking.Size > window {
-		return fmt.Errorf("chunk size is %d tokens, must be at most %d: the model reads no more", chunking.Size, window)
+func (in *Ingester) CheckChunking(ctx context.Context, chunking job.Chunking) error {
+	stored, err := in.spaces.Active(ctx)
+	if err != nil {
+		return err
 	}
-	return in.chunkOptions(chunking).Validate()
+	return CheckChunking(stored, in.chunking.With(chunking))
 }
 
-// chunkOptions are the server's with a caller's in their place.
-func (in *Ingester) chunkOptions(chunking job.Chunking) chunk.Options {
-	options := in.options
-	if chunking.Size > 0 {
-		options.Size = chunking.Size
-		options.Overlap = min(options.Overlap, options.Size/2)
+// CheckChunking says whether documents can be cut in that way for a model. Its error is a *job.ChunkingError.
+func CheckChunking(embedder embed.Embedder, chunking job.Chunking) error {
+	if window := embedder.Window() - specialTokens; chunking.Size > window {
+		return &job.ChunkingError{Message: fmt.Sprintf("chunk size is %d tokens, must be at most %d: the model reads no more", chunking.Size, window)}
+	}
+	if err := chunkOptions(embedder, chunking).Validate(); err != nil {
+		return &job.ChunkingError{Message: strings.ReplaceAll(err.Error(), "\n", "; ")}
+	}
+	return nil
+}
+
+func chunkOptions(embedder embed.Embedder, chunking job.Chunking) chunk.Options {
+	options := chunk.Options{
+		Size: cmp.Or(chunking.Size, embedder.Window()-specialTokens), Strategy: chunking.Strategy, Count: embedder.CountTokens,
 	}
 	if chunking.Overlap != nil {
 		options.Overlap = *chunking.Overlap
 	}
-	options.Strategy = cmp.Or(chunking.Strategy, options.Strategy)
 	return options
 }
 
@@ -118,6 +120,10 @@ func (in *Ingester) chunkOptions(chunking job.Chunking) chunk.Options {
 // how many are done. A file that can't be read gives a *parse.Error.
 func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(phase string, done, total int)) (Prepared, error) {
 	started := time.Now()
+	stored, err := in.spaces.Current(ctx)
+	if err != nil {
+		return Prepared{}, err
+	}
 	doc, err := in.read(ctx, source)
 	if err != nil {
 		return Prepared{}, fmt.Errorf("parse %s: %w", source.Filename, err)
@@ -129,7 +135,7 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 	if title == "" {
 		title = strings.TrimSuffix(filepath.Base(source.Filename), filepath.Ext(source.Filename))
 	}
-	options, err := in.optionsOf(source)
+	options, err := in.optionsOf(stored, source)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -139,11 +145,12 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 	}
 	parsed := time.Now()
 
-	prepared := in.rows(source, doc, title, chunks)
+	prepared := rows(source, doc, title, chunks)
+	prepared.Vectors.SpaceID = stored.ID
 	for start := 0; start < len(chunks); start += embedBatch {
 		progress(PhaseEmbed, start, len(chunks))
 		end := min(start+embedBatch, len(chunks))
-		if err := in.embed(ctx, chunks[start:end], &prepared, start); err != nil {
+		if err := embedChunks(ctx, stored, chunks[start:end], &prepared, start); err != nil {
 			return Prepared{}, err
 		}
 	}
@@ -151,16 +158,16 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 	return prepared, nil
 }
 
-// optionsOf are the chunk options of a file. What a caller asked for may be more than a later model can read.
-func (in *Ingester) optionsOf(source Source) (chunk.Options, error) {
+// optionsOf are the chunk options of a file. What was asked for may be more than the model of the moment can read.
+func (in *Ingester) optionsOf(embedder embed.Embedder, source Source) (chunk.Options, error) {
 	var chunking job.Chunking
 	if len(source.Chunking) > 0 {
 		if err := json.Unmarshal(source.Chunking, &chunking); err != nil {
 			return chunk.Options{}, fmt.Errorf("read the chunking of %s: %w", source.Filename, err)
 		}
 	}
-	chunking.Size = min(chunking.Size, in.embedder.Window()-specialTokens)
-	options := in.chunkOptions(chunking)
+	options := chunkOptions(embedder, in.chunking.With(chunking))
+	options.Size = min(options.Size, embedder.Window()-specialTokens)
 	options.Overlap = min(options.Overlap, options.Size/2)
 	return options, nil
 }
@@ -184,17 +191,17 @@ func (in *Ingester) read(ctx context.Context, source Source) (parse.Document, er
 	}
 }
 
-// embed adds the vectors of some chunks. A chunk in which the model sees nothing gets none; it is found by its words.
-func (in *Ingester) embed(ctx context.Context, chunks []chunk.Chunk, prepared *Prepared, offset int) error {
+// embedChunks adds the vectors of some chunks. A chunk in which the model sees nothing gets none; it is found by its words.
+func embedChunks(ctx context.Context, embedder embed.Embedder, chunks []chunk.Chunk, prepared *Prepared, offset int) error {
 	var texts []string
 	var ids []uuid.UUID
 	for i, c := range chunks {
-		if in.embedder.CountTokens(c.EnrichedText) > 0 {
+		if embedder.CountTokens(c.EnrichedText) > 0 {
 			texts = append(texts, c.EnrichedText)
 			ids = append(ids, prepared.Chunks.Ids[offset+i])
 		}
 	}
-	vectors, err := in.embedder.Embed(ctx, embed.Passage, texts)
+	vectors, err := embedder.Embed(ctx, embed.Passage, texts)
 	if err != nil {
 		return fmt.Errorf("embed %d chunks: %w", len(texts), err)
 	}
@@ -205,7 +212,7 @@ func (in *Ingester) embed(ctx context.Context, chunks []chunk.Chunk, prepared *P
 	return nil
 }
 
-func (in *Ingester) rows(source Source, doc parse.Document, title string, chunks []chunk.Chunk) Prepared {
+func rows(source Source, doc parse.Document, title string, chunks []chunk.Chunk) Prepared {
 	documentID := db.NewID()
 	prepared := Prepared{
 		Document: db.DocumentInsertParams{
@@ -215,7 +222,7 @@ func (in *Ingester) rows(source Source, doc parse.Document, title string, chunks
 			Size: int64(len(source.Data)), ChunkCount: int32(len(chunks)),
 		},
 		Chunks:  db.ChunkInsertManyParams{ProjectID: source.ProjectID, DocumentID: documentID},
-		Vectors: db.EmbeddingInsertManyParams{ProjectID: source.ProjectID, DocumentID: documentID, SpaceID: in.space},
+		Vectors: db.EmbeddingInsertManyParams{ProjectID: source.ProjectID, DocumentID: documentID},
 	}
 	rows := &prepared.Chunks
 	for _, c := range chunks {
@@ -255,7 +262,11 @@ func orEmptyObject(object json.RawMessage) json.RawMessage {
 	return object
 }
 
-// Store inserts a prepared document with all that belongs to it. It belongs into a transaction.
+// ErrSpaceChanged is a document that was embedded for a space that is not the active one any more; prepare it again.
+var ErrSpaceChanged = errors.New("the embedding space has changed meanwhile")
+
+// Store inserts a prepared document with all that belongs to it. It belongs into a transaction. The error may be
+// ErrSpaceChanged.
 func (in *Ingester) Store(ctx context.Context, tx pgx.Tx, prepared Prepared) (db.Document, error) {
 	document, err := db.New().DocumentInsert(ctx, tx, prepared.Document)
 	if err != nil {
@@ -267,6 +278,16 @@ func (in *Ingester) Store(ctx context.Context, tx pgx.Tx, prepared Prepared) (db
 // storeParts inserts what hangs on a document that is there.
 func (in *Ingester) storeParts(ctx context.Context, tx pgx.Tx, prepared Prepared) error {
 	queries := db.New()
+	if err := queries.EmbeddingSpaceShare(ctx, tx); err != nil {
+		return fmt.Errorf("hold the active embedding space: %w", err)
+	}
+	active, err := queries.EmbeddingSpaceGetActive(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("read the active embedding space: %w", err)
+	}
+	if active.ID != prepared.Vectors.SpaceID {
+		return ErrSpaceChanged
+	}
 	if _, err := queries.ChunkInsertMany(ctx, tx, prepared.Chunks); err != nil {
 		return fmt.Errorf("insert %d chunks: %w", len(prepared.Chunks.Ids), err)
 	}

@@ -28,8 +28,7 @@ func source(filename, content string) worker.Source {
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	embedder := embedtest.New()
-	ingester, err := worker.NewIngester(embedder, 1, job.Chunking{})
-	must(t, err)
+	ingester := setup(t, embedder).ingester
 
 	t.Run("TitleComesFromTheCallerThenTheContentThenTheFileName", func(t *testing.T) {
 		t.Parallel()
@@ -87,9 +86,7 @@ func TestPrepare(t *testing.T) {
 
 	t.Run("WhatTheModelSeesNothingInIsAnEmptyFile", func(t *testing.T) {
 		t.Parallel()
-		blindIngester, err := worker.NewIngester(blind{embedder}, 1, job.Chunking{})
-		must(t, err)
-		_, err = blindIngester.Prepare(t.Context(), source("´.txt", "\u0301\u0301"), func(string, int, int) {})
+		_, err := setup(t, blind{embedder}).ingester.Prepare(t.Context(), source("´.txt", "\u0301\u0301"), func(string, int, int) {})
 		var parseErr *parse.Error
 		if !errors.As(err, &parseErr) || parseErr.Code != "empty" {
 			t.Errorf("got %v", err)
@@ -97,7 +94,7 @@ func TestPrepare(t *testing.T) {
 	})
 }
 
-func TestNewIngester(t *testing.T) {
+func TestCheckChunking(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		size, overlap int
@@ -110,7 +107,7 @@ func TestNewIngester(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := worker.NewIngester(embedtest.New(), 1, job.Chunking{Size: test.size, Overlap: &test.overlap})
+			err := worker.CheckChunking(embedtest.New(), job.Chunking{Size: test.size, Overlap: &test.overlap})
 			if (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
 				t.Errorf("got %v", err)
 			}

@@ -41,21 +41,10 @@ func (r *Reviser) Revise(ctx context.Context, revision job.Revision) (db.Documen
 	if bytes.Equal(source.ContentHash, old.ContentHash) && source.Title == old.Title && revision.Tags == nil {
 		return old, nil
 	}
-	prepared, err := r.ingester.Prepare(ctx, source, func(string, int, int) {})
-	if err != nil {
-		return db.Document{}, err
+	revised, err := r.replace(ctx, old, source)
+	for errors.Is(err, ErrSpaceChanged) {
+		revised, err = r.replace(ctx, old, source)
 	}
-	prepared.belongTo(old.ID)
-	if source.StoredPath != old.StoredPath {
-		if err := r.bucket.WriteAll(ctx, source.StoredPath, source.Data, nil); err != nil {
-			return db.Document{}, fmt.Errorf("keep the text: %w", err)
-		}
-	}
-	var revised db.Document
-	err = db.InTx(ctx, r.conn, func(tx pgx.Tx) error {
-		revised, err = r.ingester.replace(ctx, tx, old, prepared)
-		return err
-	})
 	if err != nil {
 		err = fmt.Errorf("revise document %s: %w", old.ID, err)
 		return db.Document{}, errors.Join(err, job.DropOriginal(context.WithoutCancel(ctx), r.conn, r.bucket, old.ProjectID, source.StoredPath))
@@ -64,6 +53,28 @@ func (r *Reviser) Revise(ctx context.Context, revision job.Revision) (db.Documen
 		return db.Document{}, err
 	}
 	return revised, nil
+}
+
+func (r *Reviser) replace(ctx context.Context, old db.Document, source Source) (db.Document, error) {
+	prepared, err := r.ingester.Prepare(ctx, source, func(string, int, int) {})
+	if err != nil {
+		return db.Document{}, err
+	}
+	prepared.belongTo(old.ID)
+	var revised db.Document
+	err = db.InTx(ctx, r.conn, func(tx pgx.Tx) error {
+		if source.StoredPath != old.StoredPath {
+			if err := job.LockOriginal(ctx, tx, source.StoredPath); err != nil {
+				return err
+			}
+			if err := r.bucket.WriteAll(ctx, source.StoredPath, source.Data, nil); err != nil {
+				return fmt.Errorf("keep the text: %w", err)
+			}
+		}
+		revised, err = r.ingester.replace(ctx, tx, old, prepared)
+		return err
+	})
+	return revised, err
 }
 
 // source is the note as it will be.

@@ -55,10 +55,12 @@ func New(opts Options) (*Worker, error) {
 	ingest := &ingestWorker{conn: opts.Pool, bucket: opts.Bucket, ingester: opts.Ingest, logger: opts.Logger}
 	river.AddWorker(workers, ingest)
 	river.AddWorker(workers, &statisticsWorker{conn: opts.Pool, logger: opts.Logger})
+	river.AddWorker(workers, &reindexWorker{conn: opts.Pool, spaces: opts.Ingest.spaces, logger: opts.Logger})
 	river.AddWorker(workers, &sweepWorker{conn: opts.Pool, bucket: opts.Bucket, keep: opts.RetryKeep, logger: opts.Logger})
 	client, err := river.NewClient(riverpgxv5.New(opts.Pool), &river.Config{
 		Queues: map[string]river.QueueConfig{
 			job.QueueIngest:      {MaxWorkers: max(opts.Workers, 1)},
+			job.QueueReindex:     {MaxWorkers: 1},
 			job.QueueMaintenance: {MaxWorkers: 1},
 		},
 		Workers:           workers,
@@ -77,6 +79,21 @@ func New(opts Options) (*Worker, error) {
 		return nil, fmt.Errorf("make the worker: %w", err)
 	}
 	return &Worker{client: client}, nil
+}
+
+// resumeReindex has somebody go on with a reindex that nobody works on.
+func (w *statisticsWorker) resumeReindex(ctx context.Context) error {
+	idle, err := db.New().ReindexIdle(ctx, w.conn, silence.Seconds())
+	if err != nil {
+		return fmt.Errorf("look for a reindex that nobody works on: %w", err)
+	}
+	if !idle {
+		return nil
+	}
+	if _, err := river.ClientFromContext[pgx.Tx](ctx).Insert(ctx, job.ReindexArgs{}, nil); err != nil {
+		return fmt.Errorf("enqueue the reindex: %w", err)
+	}
+	return nil
 }
 
 func periodic(every time.Duration, args river.JobArgs) *river.PeriodicJob {
@@ -121,6 +138,9 @@ func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[job.Statistics
 	}
 	if rescued > 0 {
 		w.logger.WarnContext(ctx, "jobs of dead processes given back", slog.Int64("jobs", rescued))
+	}
+	if err := w.resumeReindex(ctx); err != nil {
+		return err
 	}
 	projects, err := db.New().StatisticsPending(ctx, w.conn)
 	if err != nil {

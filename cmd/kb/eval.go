@@ -44,12 +44,16 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	ingester, err := p.ingester(config)
+	ingester := p.ingester(config)
+	searcher := p.searcher(config, logger)
+	active, err := p.spaces.Current(ctx)
 	if err != nil {
 		return err
 	}
-	searcher := p.searcher(config, logger)
-	fingerprint := fmt.Sprintf("space %d size %d overlap %d", p.space.ID, config.ChunkSize, config.ChunkOverlap)
+	if active.ID != p.configured {
+		return fmt.Errorf("the scratch database holds vectors of %s: name another folder with KB_DATA_DIR to measure %s", active.Space().Model, config.Model)
+	}
+	fingerprint := fmt.Sprintf("space %d size %d overlap %d", active.ID, config.ChunkSize, config.ChunkOverlap)
 	var results []eval.Result
 	for _, dir := range dirs {
 		judged, err := eval.Read(dir)
@@ -97,7 +101,7 @@ func serveProject(ctx context.Context, p *parts, config Config, projectID uuid.U
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	server := &http.Server{Addr: listener.Addr().String(), ReadHeaderTimeout: readHeaderTimeout, Handler: api.New(api.Options{
-		ProjectID: projectID, Conn: p.pool, Bucket: p.bucket, Searcher: searcher, Space: p.embedder.Space(),
+		ProjectID: projectID, Conn: p.pool, Bucket: p.bucket, Searcher: searcher,
 		MaxUploadBytes: config.MaxUploadBytes, SearchTimeout: config.SearchTimeout, Logger: quiet,
 	})}
 	go func() {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gocloud.dev/blob"
@@ -26,11 +27,13 @@ import (
 
 // parts are what a server, or an evaluation, stands on. They are closed in the reverse order of their opening.
 type parts struct {
-	pool     *pgxpool.Pool
-	bucket   *blob.Bucket
-	embedder embed.Embedder
-	space    db.EmbeddingSpace
-	closers  []func() error
+	pool   *pgxpool.Pool
+	bucket *blob.Bucket
+	spaces *worker.Spaces
+	// configured is the number of the embedding space of KB_MODEL, which is not always the active one.
+	configured int32
+	device     embed.Device
+	closers    []func() error
 }
 
 // Close lets go of everything and reports all that went wrong.
@@ -56,15 +59,8 @@ func open(ctx context.Context, config Config, progress io.Writer, logger *slog.L
 	if err := p.openDatabase(ctx, config, logger); err != nil {
 		return nil, err
 	}
-	if err := p.openModel(ctx, config, progress, logger); err != nil {
+	if err := p.openModels(ctx, config, progress, logger); err != nil {
 		return nil, err
-	}
-	space := p.embedder.Space()
-	p.space, err = db.EnsureSpace(ctx, p.pool, db.EmbeddingSpaceInsertParams{
-		Model: space.Model, Precision: space.Precision, Sha256: space.SHA256, Dimensions: int32(space.Dimensions),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("prepare the embedding space: %w", err)
 	}
 	return p, nil
 }
@@ -106,42 +102,94 @@ func (p *parts) openDatabase(ctx context.Context, config Config, logger *slog.Lo
 	return db.Migrate(ctx, pool, logger)
 }
 
-func (p *parts) openModel(ctx context.Context, config Config, progress io.Writer, logger *slog.Logger) error {
+// openModels opens the model of KB_MODEL, and the one that the stored vectors were made by when it is another: that one
+// answers until a reindex has taken over.
+func (p *parts) openModels(ctx context.Context, config Config, progress io.Writer, logger *slog.Logger) error {
 	model, err := embed.Lookup(config.Model)
 	if err != nil {
 		return fmt.Errorf("read KB_MODEL: %w", err)
 	}
-	dir, err := models.Pull(ctx, pullOptions(config, progress, logger), model, config.ModelPrecision)
+	configured, err := p.openModel(ctx, config, model, progress, logger)
 	if err != nil {
 		return err
 	}
-	embedder, err := onnx.Open(ctx, onnx.Options{
-		Library: config.OnnxRuntime, Model: model, Dir: dir, Precision: config.ModelPrecision,
-		Threads: config.EmbedThreads, Parallel: config.EmbedParallel,
+	p.spaces = worker.NewSpaces(p.pool, func(ctx context.Context, space embed.Space) (embed.Embedder, error) {
+		if space == configured.Space() {
+			return configured, nil
+		}
+		return p.openSpace(ctx, config, space, progress, logger)
+	})
+	wanted := configured.Space()
+	space, err := db.EnsureSpace(ctx, p.pool, db.EmbeddingSpaceInsertParams{
+		Model: wanted.Model, Precision: wanted.Precision, Sha256: wanted.SHA256, Dimensions: int32(wanted.Dimensions),
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("prepare the embedding space: %w", err)
 	}
-	p.closers = append(p.closers, embedder.Close)
-	p.embedder = embedder
-	if config.QueryCacheBytes > 0 {
-		p.embedder = embed.NewCache(embedder, config.QueryCacheBytes)
+	p.configured = space.ID
+	active, err := p.spaces.Current(ctx)
+	if err != nil {
+		return fmt.Errorf("the stored vectors were made by another model than KB_MODEL, which has to answer until a reindex: %w", err)
 	}
-	logger.InfoContext(ctx, "model ready", slog.String("model", model.Name), slog.String("precision", config.ModelPrecision), slog.Int("window", model.Window))
-	return nil
+	if active.ID != space.ID {
+		logger.WarnContext(ctx, "searches use another model than KB_MODEL until a reindex: POST /api/v1/reindex",
+			slog.String("model", active.Space().Model), slog.String("configured", model.Name))
+	}
+	return worker.CheckChunking(configured, chunking(config))
 }
 
-func (p *parts) ingester(config Config) (*worker.Ingester, error) {
-	ingester, err := worker.NewIngester(p.embedder, p.space.ID, job.Chunking{
-		Size: config.ChunkSize, Overlap: &config.ChunkOverlap, Strategy: config.ChunkStrategy,
+// openSpace opens the model that made the vectors of a space.
+func (p *parts) openSpace(ctx context.Context, config Config, space embed.Space, progress io.Writer, logger *slog.Logger) (embed.Embedder, error) {
+	model, err := embed.Lookup(space.Model)
+	if err != nil {
+		return nil, err
+	}
+	config.ModelPrecision = space.Precision
+	if !strings.EqualFold(config.Model, model.Name) && !strings.EqualFold(config.Model, model.HubRepo) {
+		config.ModelDir = "" // It holds the files of KB_MODEL.
+	}
+	embedder, err := p.openModel(ctx, config, model, progress, logger)
+	if err != nil {
+		return nil, err
+	}
+	if found := embedder.Space(); found != space {
+		return nil, fmt.Errorf("the files of %s (%s) have changed: SHA-256 %.12s, wanted %.12s", space.Model, space.Precision, found.SHA256, space.SHA256)
+	}
+	return embedder, nil
+}
+
+func (p *parts) openModel(ctx context.Context, config Config, model embed.Model, progress io.Writer, logger *slog.Logger) (embed.Embedder, error) {
+	dir, err := models.Pull(ctx, pullOptions(config, progress, logger), model, config.ModelPrecision)
+	if err != nil {
+		return nil, err
+	}
+	embedder, err := onnx.Open(ctx, onnx.Options{
+		Library: config.OnnxRuntime, Model: model, Dir: dir, Precision: config.ModelPrecision, Device: config.Device,
+		Threads: config.EmbedThreads, Parallel: config.EmbedParallel,
 	})
 	if err != nil {
 		return nil, err
 	}
+	p.closers = append(p.closers, embedder.Close)
+	p.device = embedder.Device()
+	logger.InfoContext(ctx, "model ready", slog.String("model", model.Name), slog.String("precision", config.ModelPrecision),
+		slog.Int("window", model.Window), slog.String("device", p.device.Name))
+	if config.QueryCacheBytes > 0 {
+		return embed.NewCache(embedder, config.QueryCacheBytes), nil
+	}
+	return embedder, nil
+}
+
+func chunking(config Config) job.Chunking {
+	return job.Chunking{Size: config.ChunkSize, Overlap: &config.ChunkOverlap, Strategy: config.ChunkStrategy}
+}
+
+func (p *parts) ingester(config Config) *worker.Ingester {
+	ingester := worker.NewIngester(p.spaces, chunking(config))
 	reader := pdf.New(pdf.Options{CacheDir: filepath.Join(config.CacheDir, "pdfium"), Workers: config.Workers})
 	p.closers = append(p.closers, reader.Close)
 	ingester.ReadPDF(reader)
-	return ingester, nil
+	return ingester
 }
 
 // startWorker takes jobs up until stop is called, which waits for the running ones.
@@ -157,7 +205,7 @@ func (p *parts) startWorker(ctx context.Context, config Config, ingester *worker
 func (p *parts) searcher(config Config, logger *slog.Logger) *search.Searcher {
 	settings := search.DefaultSettings()
 	settings.RowBudget = config.SearchRowBudget
-	return search.New(p.pool, p.embedder, p.space.ID, settings, logger)
+	return search.New(p.pool, p.spaces, settings, logger)
 }
 
 func pullOptions(config Config, progress io.Writer, logger *slog.Logger) models.Options {

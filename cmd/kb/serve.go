@@ -79,10 +79,7 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 	if err != nil {
 		return err
 	}
-	ingester, err := p.ingester(a.config)
-	if err != nil {
-		return err
-	}
+	ingester := p.ingester(a.config)
 	if withWorker {
 		stop, err := p.startWorker(ctx, a.config, ingester, logger)
 		if err != nil {
@@ -92,8 +89,8 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 	}
 	handler := api.New(api.Options{
 		Conn: p.pool, Bucket: p.bucket, Jobs: jobs, Searcher: p.searcher(a.config, logger),
-		Reviser: worker.NewReviser(p.pool, p.bucket, ingester), CheckChunking: ingester.CheckChunking, Space: p.embedder.Space(),
-		APIKey: a.config.APIKey.Reveal(), MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,
+		Reviser: worker.NewReviser(p.pool, p.bucket, ingester), CheckChunking: ingester.CheckChunking, ConfiguredSpace: p.configured,
+		Device: p.device, Database: a.databaseSource(), APIKey: a.config.APIKey.Reveal(), MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,
 	})
 	gate.Open(handler)
 	a.announce(addr, logger, time.Since(started))
@@ -101,6 +98,14 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 	logger.InfoContext(ctx, "stopping")
 	drained = true
 	return drain()
+}
+
+// databaseSource says where the database comes from, as /status has it.
+func (a *app) databaseSource() string {
+	if a.config.DatabaseURL == "" {
+		return "embedded"
+	}
+	return "external"
 }
 
 // announce says where the server is and how to use it.

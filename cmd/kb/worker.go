@@ -19,10 +19,7 @@ func (a *app) worker(ctx context.Context, args []string) (err error) {
 		return quietCancel(ctx, err)
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	ingester, err := p.ingester(a.config)
-	if err != nil {
-		return err
-	}
+	ingester := p.ingester(a.config)
 	stop, err := p.startWorker(ctx, a.config, ingester, logger)
 	if err != nil {
 		return err

@@ -31,6 +31,8 @@ type Options struct {
 	Dir string
 	// Precision names the weights in the Space. Defaults to embed.Int8.
 	Precision string
+	// Device is embed.DeviceAuto, DeviceCPU or DeviceCUDA. Defaults to DeviceAuto.
+	Device string
 	// Threads is the number of threads inside one run. Defaults to 1: more shorten one text a little and cost CPU time.
 	Threads int
 	// Parallel is the number of texts of one Embed call that run at once. Defaults to runtime.GOMAXPROCS(0), which
@@ -84,7 +86,7 @@ func open(ctx context.Context, options Options) (*Embedder, error) {
 	if err := loadRuntime(options.Library); err != nil {
 		return nil, err
 	}
-	session, err := openSession(weights, model.Dimensions, max(options.Threads, 1))
+	session, err := openSession(weights, model.Dimensions, max(options.Threads, 1), options.Device)
 	if err != nil {
 		return nil, fmt.Errorf("load graph %s: %w", embed.ModelFile, err)
 	}
@@ -172,6 +174,9 @@ func pool(tokens []float32, dimensions int, pooling embed.Pooling) ([]float32, e
 
 // Space implements embed.Embedder.
 func (e *Embedder) Space() embed.Space { return e.space }
+
+// Device is what the model runs on.
+func (e *Embedder) Device() embed.Device { return e.session.device }
 
 // Window implements embed.Embedder.
 func (e *Embedder) Window() int { return e.model.Window }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/kb-search/kb/embed"
 )
 
 // errClosed is what a run gets after close.
@@ -21,6 +24,7 @@ type session struct {
 	inputs []string
 	// dimensions is the length of the output's last axis.
 	dimensions int
+	device     embed.Device
 
 	// open is read-locked by each run and locked by close only, so that runs never wait for one another.
 	open   sync.RWMutex
@@ -28,7 +32,8 @@ type session struct {
 }
 
 // openSession loads a graph. Its first output must have the shape [texts, tokens, dimensions]; dimensions 0 accepts any.
-func openSession(path string, dimensions, threads int) (*session, error) {
+// device is one of embed's; on embed.DeviceAuto a GPU that can't be used is no error.
+func openSession(path string, dimensions, threads int, device string) (*session, error) {
 	inputs, output, err := probe(path)
 	if err != nil {
 		return nil, err
@@ -46,11 +51,40 @@ func openSession(path string, dimensions, threads int) (*session, error) {
 		return nil, err
 	}
 	defer options.Destroy()
+	chosen, err := chooseDevice(options, device)
+	if err != nil {
+		return nil, err
+	}
 	dynamic, err := ort.NewDynamicAdvancedSession(path, inputs, []string{output.Name}, options)
 	if err != nil {
 		return nil, err
 	}
-	return &session{dynamic: dynamic, inputs: inputs, dimensions: int(shape[2])}, nil
+	return &session{dynamic: dynamic, inputs: inputs, dimensions: int(shape[2]), device: chosen}, nil
+}
+
+// chooseDevice adds the GPU to the options when it is wanted and can be used.
+func chooseDevice(options *ort.SessionOptions, wanted string) (embed.Device, error) {
+	if wanted == embed.DeviceCPU {
+		return embed.Device{Name: embed.DeviceCPU, Reason: "KB_DEVICE is cpu"}, nil
+	}
+	err := appendCUDA(options)
+	switch {
+	case err == nil:
+		return embed.Device{Name: embed.DeviceCUDA}, nil
+	case wanted == embed.DeviceCUDA:
+		return embed.Device{}, fmt.Errorf("use the GPU (KB_DEVICE is cuda): %w; KB_ONNXRUNTIME must name an ONNX Runtime that is built for CUDA", err)
+	default:
+		return embed.Device{Name: embed.DeviceCPU, Reason: "no GPU can be used: " + strings.TrimSpace(err.Error())}, nil
+	}
+}
+
+func appendCUDA(options *ort.SessionOptions) error {
+	cuda, err := ort.NewCUDAProviderOptions()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = cuda.Destroy() }()
+	return options.AppendExecutionProviderCUDA(cuda)
 }
 
 // probe reads a graph's inputs and first output. It loads the graph unoptimised, which is much cheaper.

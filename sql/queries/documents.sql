@@ -114,3 +114,9 @@ SELECT (
     EXISTS (SELECT FROM documents AS d WHERE d.project_id = @project_id AND d.stored_path = @stored_path)
     OR EXISTS (SELECT FROM document_versions AS v WHERE v.project_id = @project_id AND v.stored_path = @stored_path)
 )::boolean AS in_use;
+
+-- name: DocumentPathLock :exec
+-- Waits until no other transaction writes or deletes the original at this path; lasts until the end of the transaction.
+-- @sqlc-vet-disable tenant-scope
+-- No project: the path names it.
+SELECT pg_advisory_xact_lock(hashtextextended('kb original ' || sqlc.arg(stored_path)::text, 0));

@@ -116,17 +116,21 @@ UPDATE jobs SET attempts = greatest(attempts - 1, 0)
 WHERE project_id = @project_id AND id = @id AND status = 'processing';
 
 -- name: JobRescue :execrows
--- Gives the jobs of dead processes back: a processing job without a sign of life makes its River job available again,
--- which then takes the same job up.
+-- Makes the turns of dead processes available again: a running turn whose job gives no sign of life, or that has held no job
+-- for as long. The turn then takes its job up again, or the next one. A turn too many finds nothing to do.
 -- @sqlc-vet-disable tenant-scope
 -- No project: the worker serves all projects; nothing of a job is read.
 UPDATE river_job AS r
 SET state = 'available', scheduled_at = now()
-FROM jobs AS j
-WHERE j.status = 'processing'
-    AND j.river_job_id = r.id
+WHERE r.kind = 'ingest'
     AND r.state = 'running'
-    AND j.heartbeat_at < clock_timestamp() - make_interval(secs => @silent_seconds::float8);
+    AND r.attempted_at < clock_timestamp() - make_interval(secs => @silent_seconds::float8)
+    AND NOT EXISTS (
+        SELECT FROM jobs AS j
+        WHERE j.status = 'processing'
+            AND j.river_job_id = r.id
+            AND j.heartbeat_at >= clock_timestamp() - make_interval(secs => @silent_seconds::float8)
+    );
 
 -- name: JobFinish :one
 -- Ends a processing job. It gives no row when the job is not processing any more.

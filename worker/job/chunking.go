@@ -10,6 +10,32 @@ type Chunking struct {
 	Strategy string `json:"strategy,omitempty"`
 }
 
+// With puts what a caller asks for over defaults. A default overlap that is too much for the caller's size is cut.
+func (c Chunking) With(callers Chunking) Chunking {
+	merged := c
+	if callers.Size > 0 {
+		merged.Size = callers.Size
+		if c.Overlap != nil && *c.Overlap > callers.Size/2 {
+			merged.Overlap = nil
+		}
+	}
+	if callers.Overlap != nil {
+		merged.Overlap = callers.Overlap
+	}
+	if callers.Strategy != "" {
+		merged.Strategy = callers.Strategy
+	}
+	return merged
+}
+
+// ChunkingError is a way to cut documents that is not possible.
+type ChunkingError struct {
+	// Message says what to change, without an end.
+	Message string
+}
+
+func (e *ChunkingError) Error() string { return e.Message }
+
 // What happens when a document stands at the path of an upload already.
 const (
 	// ConflictVersion makes the upload the next version of that document.

@@ -22,6 +22,8 @@ import (
 const (
 	// QueueIngest runs one job at a time in a process, unless configured otherwise.
 	QueueIngest = "ingest"
+	// QueueReindex runs one job at a time in a process; it can take hours.
+	QueueReindex = "reindex"
 	// QueueMaintenance is for short work of the server itself.
 	QueueMaintenance = "maintenance"
 )
@@ -51,6 +53,18 @@ func (StatisticsArgs) Kind() string { return "statistics" }
 // with its process count as there until they are cleaned up a day later.
 func (StatisticsArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: QueueMaintenance, MaxAttempts: 1}
+}
+
+// ReindexArgs takes up the running reindex, if no other process works on it.
+type ReindexArgs struct{}
+
+// Kind implements river.JobArgs.
+func (ReindexArgs) Kind() string { return "reindex" }
+
+// InsertOpts implements river.JobArgsWithInsertOpts. River does not try it again: the upkeep looks for a reindex that
+// nobody works on.
+func (ReindexArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: QueueReindex, MaxAttempts: 1}
 }
 
 // SweepArgs deletes uploads that nobody will ask for any more.
