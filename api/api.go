@@ -43,6 +43,8 @@ type Options struct {
 	Reviser Reviser
 	// CheckChunking says whether documents can be cut as a caller wants it.
 	CheckChunking func(ctx context.Context, chunking job.Chunking) error
+	// FileTypes are the kinds of files that are taken in.
+	FileTypes job.Types
 	// ConfiguredSpace is the number of the embedding space that a reindex makes active.
 	ConfiguredSpace int32
 	// Device is what models run on, as /status shows it.

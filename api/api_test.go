@@ -51,6 +51,7 @@ type config struct {
 	Configured embed.Embedder
 	// On is a server whose database and files this one takes over.
 	On        *server
+	Converter worker.Converter
 	NoWorker  bool
 	Key       string
 	MaxUpload int64
@@ -79,16 +80,15 @@ func start(t *testing.T, c config) *server {
 	}
 	pool, bucket := storage(t, c.On)
 	spaces, configured := openSpaces(t, pool, c.Embedder, c.Configured)
-	ingester := worker.NewIngester(spaces, job.Chunking{})
 	reader := pdf.New(pdf.Options{CacheDir: filepath.Join(dbtest.CacheDir(), "pdfium")})
-	ingester.ReadPDF(reader)
 	t.Cleanup(func() { _ = reader.Close() })
+	ingester := worker.NewIngester(spaces, worker.Reader{PDF: reader, Converter: c.Converter, Logger: slog.New(slog.DiscardHandler)}, job.Chunking{})
 	jobs, err := job.NewInserter(pool)
 	must(t, err)
 	logger := slog.New(noErrors{slog.DiscardHandler, t})
 	handler := api.New(api.Options{
 		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, spaces, search.DefaultSettings(), logger),
-		Reviser: worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, ConfiguredSpace: configured,
+		Reviser: worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, FileTypes: job.Types{Images: c.Converter != nil}, ConfiguredSpace: configured,
 		Device: embed.Device{Name: embed.DeviceCPU, Reason: "a test"}, Database: "external", APIKey: c.Key, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
 	})
 	listener := httptest.NewServer(handler)

@@ -78,8 +78,14 @@ type upload struct {
 	Size          int64
 	// field is the part of the form that the content came in.
 	field   string
-	content io.ReadSeeker
+	content content
 	close   func() error
+}
+
+// content is the bytes of an upload.
+type content interface {
+	io.ReadSeeker
+	io.ReaderAt
 }
 
 // Close lets go of the upload's temporary file.
@@ -121,11 +127,11 @@ func (s *Server) newUpload(ctx context.Context, in *huma.MultipartFormFiles[uplo
 	if err := u.setPath(form); err != nil {
 		return nil, err
 	}
-	if err := job.CheckType(u.Filename, u.DocType); err != nil {
-		return nil, unsupported(err)
-	}
 	if u.Size > limit {
 		return nil, errTooLarge(limit)
+	}
+	if err := s.FileTypes.Check(u.Filename, u.DocType, u.content, u.Size); err != nil {
+		return nil, s.unsupported(err)
 	}
 	return u, u.hash()
 }
@@ -225,14 +231,14 @@ func (s *Server) stage(ctx context.Context, key string, u *upload) error {
 	return nil
 }
 
-func unsupported(err error) error {
+func (s *Server) unsupported(err error) error {
 	var typeErr *job.TypeError
 	if !errors.As(err, &typeErr) {
 		return err
 	}
 	return &Error{
 		status: http.StatusUnprocessableEntity, Short: "unsupported file type", Code: typeErr.Code, Message: typeErr.Message,
-		Supported: job.SupportedExtensions(),
+		Supported: s.FileTypes.Extensions(),
 	}
 }
 

@@ -198,7 +198,7 @@ func TestUploadAccepted(t *testing.T) {
 			})
 		}
 		for _, key := range s.files(t, "") {
-			if !strings.HasPrefix(key, "documents/") && !strings.HasPrefix(key, "staging/") {
+			if !slices.Contains([]string{"documents", "staging", "failed"}, strings.Split(key, "/")[0]) {
 				t.Errorf("written to %s", key)
 			}
 		}

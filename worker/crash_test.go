@@ -63,7 +63,7 @@ func TestCrash(t *testing.T) {
 			t.Errorf("got %+v", row)
 		}
 		b.wantNothing(t)
-		eventually(t, "nothing is staged", func() bool { return len(b.files(t, "staging/")) == 0 })
+		b.wantNothingStaged(t)
 	})
 
 	t.Run("ATurnThatDiedBeforeItTookAJobUpIsGivenBack", func(t *testing.T) {

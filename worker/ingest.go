@@ -195,10 +195,14 @@ func (w *ingestWorker) store(ctx context.Context, claimed db.Job, old *db.Docume
 			return err
 		}
 		prepared.Timings[PhaseStore] = time.Since(started)
-		finished, err = w.finish(ctx, tx, db.JobFinishParams{
+		params := db.JobFinishParams{
 			ProjectID: claimed.ProjectID, ID: claimed.ID, Status: db.JobStatusDone, DocumentID: &document.ID,
 			ChunkCount: &document.ChunkCount, Timings: timingsJSON(prepared.Timings),
-		})
+		}
+		if prepared.Warning != "" {
+			params.Warning = &prepared.Warning
+		}
+		finished, err = w.finish(ctx, tx, params)
 		return err
 	})
 	if db.Kind(err) == db.KindConflict {

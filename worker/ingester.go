@@ -19,7 +19,6 @@ import (
 	"github.com/kb-search/kb/worker/chunk"
 	"github.com/kb-search/kb/worker/job"
 	"github.com/kb-search/kb/worker/parse"
-	"github.com/kb-search/kb/worker/parse/code"
 )
 
 // embedBatch is how many chunks are embedded between two signs of progress.
@@ -58,6 +57,8 @@ type Prepared struct {
 	Document db.DocumentInsertParams
 	Chunks   db.ChunkInsertManyParams
 	Vectors  db.EmbeddingInsertManyParams
+	// Warning is what the sender should know of a file that was read otherwise than it was meant to; empty when nothing.
+	Warning string
 	// Timings holds how long each phase took.
 	Timings map[string]time.Duration
 }
@@ -66,24 +67,16 @@ type Prepared struct {
 type Ingester struct {
 	spaces   *Spaces
 	chunking job.Chunking
-	pdf      PDFParser
+	reader   Reader
 }
-
-// PDFParser turns a PDF into blocks. A file that can't be read gives a *parse.Error.
-type PDFParser interface {
-	Parse(ctx context.Context, data []byte) (parse.Document, error)
-}
-
-// ReadPDF makes the ingester read PDFs with p; without it they are refused. Call it before the first Prepare.
-func (in *Ingester) ReadPDF(p PDFParser) { in.pdf = p }
 
 // specialTokens are the two that a model puts around a text.
 const specialTokens = 2
 
 // NewIngester prepares an ingester for the active one of spaces. chunking is for documents that ask for nothing else; its
 // size defaults to what the model's window holds.
-func NewIngester(spaces *Spaces, chunking job.Chunking) *Ingester {
-	return &Ingester{spaces: spaces, chunking: chunking}
+func NewIngester(spaces *Spaces, reader Reader, chunking job.Chunking) *Ingester {
+	return &Ingester{spaces: spaces, reader: reader, chunking: chunking}
 }
 
 // CheckChunking says whether documents can be cut as a caller wants it.
@@ -124,7 +117,7 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 	if err != nil {
 		return Prepared{}, err
 	}
-	doc, err := in.read(ctx, source)
+	doc, warning, err := in.reader.read(ctx, source)
 	if err != nil {
 		return Prepared{}, fmt.Errorf("parse %s: %w", source.Filename, err)
 	}
@@ -146,6 +139,7 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 	parsed := time.Now()
 
 	prepared := rows(source, doc, title, chunks)
+	prepared.Warning = warning
 	prepared.Vectors.SpaceID = stored.ID
 	for start := 0; start < len(chunks); start += embedBatch {
 		progress(PhaseEmbed, start, len(chunks))
@@ -170,25 +164,6 @@ func (in *Ingester) optionsOf(embedder embed.Embedder, source Source) (chunk.Opt
 	options.Size = min(options.Size, embedder.Window()-specialTokens)
 	options.Overlap = min(options.Overlap, options.Size/2)
 	return options, nil
-}
-
-// read turns a file into blocks, by its format.
-func (in *Ingester) read(ctx context.Context, source Source) (parse.Document, error) {
-	format, err := parse.Detect(source.Filename, source.DocType)
-	switch {
-	case err != nil:
-		return parse.Document{}, err
-	case format == parse.FormatPDF && in.pdf != nil:
-		return in.pdf.Parse(ctx, source.Data)
-	case format == parse.FormatCode:
-		text, err := parse.Decode(source.Data)
-		if err != nil {
-			return parse.Document{}, err
-		}
-		return code.Parse(ctx, filepath.Ext(source.Filename), text), nil
-	default:
-		return parse.Parse(parse.Input{Name: source.Filename, Type: source.DocType, Data: source.Data})
-	}
 }
 
 // embedChunks adds the vectors of some chunks. A chunk in which the model sees nothing gets none; it is found by its words.

@@ -56,7 +56,7 @@ func setup(t *testing.T, embedder embed.Embedder) *bundle {
 	bucket, err := fileblob.OpenBucket(dir, &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
 	must(t, err)
 	t.Cleanup(func() { _ = bucket.Close() })
-	ingester := worker.NewIngester(spaces(t, pool, embedder), job.Chunking{})
+	ingester := worker.NewIngester(spaces(t, pool, embedder), worker.Reader{}, job.Chunking{})
 	client, err := job.NewInserter(pool)
 	must(t, err)
 	return &bundle{pool: pool, dir: dir, bucket: bucket, ingester: ingester, client: client}
@@ -202,6 +202,12 @@ func (b *bundle) riverJob(t *testing.T, state rivertype.JobState) int64 {
 	var id int64
 	must(t, b.pool.QueryRow(t.Context(), "UPDATE river_job SET state = $1, attempt = 1, attempted_at = now() - interval '5 minutes' WHERE kind = 'ingest' RETURNING id", state).Scan(&id))
 	return id
+}
+
+// wantNothingStaged waits until the uploads of ended jobs have gone: they go just after the end.
+func (b *bundle) wantNothingStaged(t *testing.T) {
+	t.Helper()
+	eventually(t, "nothing is staged", func() bool { return len(b.files(t, "staging/")) == 0 })
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

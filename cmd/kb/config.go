@@ -16,6 +16,7 @@ import (
 
 	"github.com/kb-search/kb/embed"
 	"github.com/kb-search/kb/worker/chunk"
+	"github.com/kb-search/kb/worker/docling"
 )
 
 // Config is everything that the environment can say. docs/config.md is generated from it: each field's comment ends in
@@ -25,6 +26,10 @@ type Config struct {
 	Addr string `env:"KB_ADDR" envDefault:":8080"`
 	// DataDir holds uploads, originals and the embedded database. Defaults to /data.
 	DataDir string `env:"KB_DATA_DIR" envDefault:"/data"`
+	// StorageURL is where uploads and originals are kept: s3://, gs://, azblob:// or file:// and what gocloud.dev/blob takes
+	// behind it, such as s3://bucket?region=eu-central-1&prefix=kb/; credentials come from where the provider's own tools
+	// look for them. Defaults to the data folder.
+	StorageURL string `env:"KB_STORAGE_URL"`
 	// CacheDir holds the binaries and models that setup brings. Defaults to kb in the user's cache folder.
 	CacheDir string `env:"KB_CACHE_DIR"`
 	// DatabaseURL is the PostgreSQL to use. Defaults to an embedded one in the data folder.
@@ -73,6 +78,14 @@ type Config struct {
 	RetryKeep time.Duration `env:"KB_RETRY_KEEP" envDefault:"72h"`
 	// MaxUploadBytes is the largest file; a note sent as a form field ends at 14 MiB. Defaults to 104857600 (100 MiB).
 	MaxUploadBytes int64 `env:"KB_MAX_UPLOAD_BYTES" envDefault:"104857600"`
+
+	// DoclingURL is a docling-serve that reads PDFs, with tables and text recognition, and images. Defaults to none: PDFs are
+	// read in the process, images are refused.
+	DoclingURL string `env:"KB_DOCLING_URL"`
+	// DoclingKey is the API key of docling-serve. Defaults to none.
+	DoclingKey Secret `env:"KB_DOCLING_KEY"`
+	// DoclingTimeout bounds the conversion of one file. Defaults to 10m.
+	DoclingTimeout time.Duration `env:"KB_DOCLING_TIMEOUT" envDefault:"10m"`
 
 	// SearchTimeout bounds one search. Defaults to 10s.
 	SearchTimeout time.Duration `env:"KB_SEARCH_TIMEOUT" envDefault:"10s"`
@@ -153,6 +166,7 @@ func (c Config) Validate() error {
 	_, _, err := net.SplitHostPort(c.Addr)
 	check(err == nil, "KB_ADDR is %q: write host:port or :port", c.Addr)
 	check(c.DataDir != "", "KB_DATA_DIR is empty: name a folder")
+	check(c.StorageURL == "" || validStorage(c.StorageURL), "KB_STORAGE_URL is %q: write an address that begins with s3://, gs://, azblob:// or file:///", c.StorageURL)
 	check(c.DatabaseConns >= 4, "KB_DATABASE_CONNS is %d: at least 4 are needed", c.DatabaseConns)
 	check(c.ModelPrecision == embed.Int8 || c.ModelPrecision == embed.FP32, "KB_MODEL_PRECISION is %q: write int8 or fp32", c.ModelPrecision)
 	check(slices.Contains([]string{embed.DeviceAuto, embed.DeviceCPU, embed.DeviceCUDA}, c.Device), "KB_DEVICE is %q: write auto, cpu or cuda", c.Device)
@@ -165,6 +179,11 @@ func (c Config) Validate() error {
 	check(c.ChunkStrategy == chunk.BySection || c.ChunkStrategy == chunk.ByPage, "KB_CHUNK_STRATEGY is %q: write section or page", c.ChunkStrategy)
 	check(c.RetryKeep >= 0, "KB_RETRY_KEEP is %s: write a time of 0 or more, such as 72h", c.RetryKeep)
 	check(c.MaxUploadBytes >= 1, "KB_MAX_UPLOAD_BYTES is %d: write 1 or more", c.MaxUploadBytes)
+	if c.DoclingURL != "" {
+		_, err := docling.New(doclingOptions(c))
+		check(err == nil, "KB_DOCLING_URL: %v", err)
+	}
+	check(c.DoclingTimeout > 0, "KB_DOCLING_TIMEOUT is %s: write a time above 0, such as 10m", c.DoclingTimeout)
 	check(c.SearchTimeout > 0, "KB_SEARCH_TIMEOUT is %s: write a time above 0, such as 10s", c.SearchTimeout)
 	check(c.SearchRowBudget >= 100, "KB_SEARCH_ROW_BUDGET is %d: write 100 or more", c.SearchRowBudget)
 	check(c.ShutdownTimeout > 0, "KB_SHUTDOWN_TIMEOUT is %s: write a time above 0, such as 20s", c.ShutdownTimeout)

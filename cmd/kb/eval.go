@@ -44,7 +44,10 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	ingester := p.ingester(config)
+	ingester, err := p.ingester(config, logger)
+	if err != nil {
+		return err
+	}
 	searcher := p.searcher(config, logger)
 	active, err := p.spaces.Current(ctx)
 	if err != nil {

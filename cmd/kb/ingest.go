@@ -55,7 +55,7 @@ func (a *app) ingest(ctx context.Context, args []string) error {
 		return err
 	}
 	if ignored > 0 {
-		_, _ = fmt.Fprintf(a.stderr, "%d files of other types are left out (supported: %s)\n", ignored, strings.Join(parse.SupportedExtensions(), " "))
+		_, _ = fmt.Fprintf(a.stderr, "%d files of other types are left out (supported: %s)\n", ignored, strings.Join(parse.SupportedExtensions(true), " "))
 	}
 	fields := url.Values{}
 	if *tags != "" {

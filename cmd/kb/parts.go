@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gocloud.dev/blob"
-	"gocloud.dev/blob/fileblob"
 
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
@@ -21,6 +19,7 @@ import (
 	"github.com/kb-search/kb/embed/models"
 	"github.com/kb-search/kb/embed/onnx"
 	"github.com/kb-search/kb/worker"
+	"github.com/kb-search/kb/worker/docling"
 	"github.com/kb-search/kb/worker/job"
 	"github.com/kb-search/kb/worker/parse/pdf"
 )
@@ -53,9 +52,10 @@ func open(ctx context.Context, config Config, progress io.Writer, logger *slog.L
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	if err := p.openStorage(config); err != nil {
+	if p.bucket, err = openStorage(ctx, config); err != nil {
 		return nil, err
 	}
+	p.closers = append(p.closers, p.bucket.Close)
 	if err := p.openDatabase(ctx, config, logger); err != nil {
 		return nil, err
 	}
@@ -63,21 +63,6 @@ func open(ctx context.Context, config Config, progress io.Writer, logger *slog.L
 		return nil, err
 	}
 	return p, nil
-}
-
-func (p *parts) openStorage(config Config) error {
-	for _, folder := range []string{"staging", "documents"} {
-		if err := os.MkdirAll(filepath.Join(config.DataDir, folder), 0o700); err != nil {
-			return fmt.Errorf("make the data folder (KB_DATA_DIR names another): %w", err)
-		}
-	}
-	bucket, err := fileblob.OpenBucket(config.DataDir, &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
-	if err != nil {
-		return fmt.Errorf("open the data folder: %w", err)
-	}
-	p.bucket = bucket
-	p.closers = append(p.closers, bucket.Close)
-	return nil
 }
 
 func (p *parts) openDatabase(ctx context.Context, config Config, logger *slog.Logger) error {
@@ -184,12 +169,22 @@ func chunking(config Config) job.Chunking {
 	return job.Chunking{Size: config.ChunkSize, Overlap: &config.ChunkOverlap, Strategy: config.ChunkStrategy}
 }
 
-func (p *parts) ingester(config Config) *worker.Ingester {
-	ingester := worker.NewIngester(p.spaces, chunking(config))
-	reader := pdf.New(pdf.Options{CacheDir: filepath.Join(config.CacheDir, "pdfium"), Workers: config.Workers})
-	p.closers = append(p.closers, reader.Close)
-	ingester.ReadPDF(reader)
-	return ingester
+func (p *parts) ingester(config Config, logger *slog.Logger) (*worker.Ingester, error) {
+	inProcess := pdf.New(pdf.Options{CacheDir: filepath.Join(config.CacheDir, "pdfium"), Workers: config.Workers})
+	p.closers = append(p.closers, inProcess.Close)
+	reader := worker.Reader{PDF: inProcess, Logger: logger}
+	if config.DoclingURL != "" {
+		converter, err := docling.New(doclingOptions(config))
+		if err != nil {
+			return nil, fmt.Errorf("use docling-serve (KB_DOCLING_URL): %w", err)
+		}
+		reader.Converter = converter
+	}
+	return worker.NewIngester(p.spaces, reader, chunking(config)), nil
+}
+
+func doclingOptions(config Config) docling.Options {
+	return docling.Options{URL: config.DoclingURL, Key: config.DoclingKey.Reveal(), Timeout: config.DoclingTimeout}
 }
 
 // startWorker takes jobs up until stop is called, which waits for the running ones.

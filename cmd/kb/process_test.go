@@ -242,6 +242,21 @@ func (s *server) get(t *testing.T, path string, into any) {
 	}
 }
 
+// text reads an answer as it is.
+func (s *server) text(t *testing.T, path string) string {
+	t.Helper()
+	response, err := http.Get("http://" + s.addr + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s answered %d, %v: %s", path, response.StatusCode, err, body.String())
+	}
+	return body.String()
+}
+
 // postgresPID gives the database process of a data folder that is alive, 0 for none.
 func postgresPID(dir string) int {
 	content, err := os.ReadFile(filepath.Join(dir, "postgres", "cluster", "postmaster.pid"))

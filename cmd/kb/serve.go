@@ -79,7 +79,10 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 	if err != nil {
 		return err
 	}
-	ingester := p.ingester(a.config)
+	ingester, err := p.ingester(a.config, logger)
+	if err != nil {
+		return err
+	}
 	if withWorker {
 		stop, err := p.startWorker(ctx, a.config, ingester, logger)
 		if err != nil {
@@ -89,7 +92,8 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 	}
 	handler := api.New(api.Options{
 		Conn: p.pool, Bucket: p.bucket, Jobs: jobs, Searcher: p.searcher(a.config, logger),
-		Reviser: worker.NewReviser(p.pool, p.bucket, ingester), CheckChunking: ingester.CheckChunking, ConfiguredSpace: p.configured,
+		Reviser: worker.NewReviser(p.pool, p.bucket, ingester), CheckChunking: ingester.CheckChunking,
+		FileTypes: job.Types{Images: a.config.DoclingURL != ""}, ConfiguredSpace: p.configured,
 		Device: p.device, Database: a.databaseSource(), APIKey: a.config.APIKey.Reveal(), MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,
 	})
 	gate.Open(handler)

@@ -19,7 +19,10 @@ func (a *app) worker(ctx context.Context, args []string) (err error) {
 		return quietCancel(ctx, err)
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	ingester := p.ingester(a.config)
+	ingester, err := p.ingester(a.config, logger)
+	if err != nil {
+		return err
+	}
 	stop, err := p.startWorker(ctx, a.config, ingester, logger)
 	if err != nil {
 		return err

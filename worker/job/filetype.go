@@ -1,6 +1,7 @@
 package job
 
 import (
+	"io"
 	"strings"
 
 	"github.com/kb-search/kb/worker/parse"
@@ -12,15 +13,27 @@ const TypeNote = parse.TypeNote
 // TypeError is a file that the worker does not read; its code and message are for whoever sent it.
 type TypeError = parse.Error
 
-// CheckType says whether the worker reads a file, from its name and the doc_type that the sender asked for; either may be
-// empty. Its error, if any, is a *TypeError.
-func CheckType(filename, docType string) error {
-	_, err := parse.Detect(filename, docType)
-	return err
+// Types says what kinds of files the worker reads.
+type Types struct {
+	// Images says whether a converter for images is configured.
+	Images bool
 }
 
-// SupportedExtensions returns the extensions that CheckType lets pass, with their dots, sorted.
-func SupportedExtensions() []string { return parse.SupportedExtensions() }
+// Check says whether the worker reads a file, from its name, the doc_type that the sender asked for, either of which may be
+// empty, and its content. Its error, if any, is a *TypeError.
+func (t Types) Check(filename, docType string, content io.ReaderAt, size int64) error {
+	format, err := parse.Identify(filename, docType, content, size)
+	if err != nil {
+		return err
+	}
+	if format == parse.FormatImage && !t.Images {
+		return &TypeError{Code: "unsupported_type", Message: "Images are read by Docling, which this server does not use: set KB_DOCLING_URL."}
+	}
+	return nil
+}
+
+// Extensions returns the extensions of the files that Check lets pass, with their dots, sorted.
+func (t Types) Extensions() []string { return parse.SupportedExtensions(t.Images) }
 
 // IsText says whether a file of that name is read as text as it is: a note, Markdown, data or code.
 func IsText(filename string) bool {

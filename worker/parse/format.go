@@ -54,7 +54,9 @@ const (
 	TypeXLSX     = "xlsx"
 )
 
-var types = []string{TypeCode, TypeData, TypeMarkdown, TypeNote, TypePDF}
+var types = []string{
+	TypeCode, TypeData, TypeDOCX, TypeEML, TypeEPUB, TypeHTML, TypeImage, TypeMarkdown, TypeNote, TypePDF, TypePPTX, TypeXLSX,
+}
 
 // extensions is the one table from a file name's extension to the way the file is read.
 var extensions = map[string]Format{
@@ -63,7 +65,9 @@ var extensions = map[string]Format{
 	".log": FormatLines, ".yaml": FormatLines, ".yml": FormatLines, ".toml": FormatLines, ".xml": FormatLines,
 	".json": FormatJSON, ".jsonl": FormatJSONLines, ".ndjson": FormatJSONLines,
 	".csv": FormatCSV, ".tsv": FormatTSV,
-	".pdf": FormatPDF,
+	".pdf": FormatPDF, ".docx": FormatDOCX, ".docm": FormatDOCX, ".pptx": FormatPPTX, ".pptm": FormatPPTX, ".xlsx": FormatXLSX, ".xlsm": FormatXLSX,
+	".html": FormatHTML, ".htm": FormatHTML, ".xhtml": FormatHTML, ".epub": FormatEPUB, ".eml": FormatEML,
+	".png": FormatImage, ".jpg": FormatImage, ".jpeg": FormatImage, ".tif": FormatImage, ".tiff": FormatImage, ".gif": FormatImage, ".webp": FormatImage,
 }
 
 // codeExtensions are those of package code, which has a test that holds the two together.
@@ -109,11 +113,14 @@ func (f Format) IsText() bool {
 	}
 }
 
-// SupportedExtensions returns the extensions that Detect knows, with their dots, sorted.
-func SupportedExtensions() []string {
+// SupportedExtensions returns the extensions that Detect knows, with their dots, sorted; those of images are left out
+// unless asked for.
+func SupportedExtensions(images bool) []string {
 	list := make([]string, 0, len(extensions))
-	for ext := range extensions {
-		list = append(list, ext)
+	for ext, format := range extensions {
+		if images || format != FormatImage {
+			list = append(list, ext)
+		}
 	}
 	slices.Sort(list)
 
@@ -135,7 +142,7 @@ func Detect(name, docType string) (Format, error) {
 	switch {
 	case ext != "" && ext != "." && !known:
 		return "", &Error{Code: "unsupported_type", Message: fmt.Sprintf("files ending in %q are not supported; supported are %s",
-			shorten(ext), strings.Join(SupportedExtensions(), ", "))}
+			shorten(ext), strings.Join(SupportedExtensions(true), ", "))}
 	case known && (docType == "" || docType == format.Type()):
 		return format, nil
 	case docType == TypeNote:
@@ -144,13 +151,11 @@ func Detect(name, docType string) (Format, error) {
 		return FormatMarkdown, nil
 	case docType == TypeData:
 		return FormatText, nil
-	case docType == TypeCode:
-		return FormatCode, nil
-	case docType == TypePDF:
-		return FormatPDF, nil
+	case docType != "":
+		return Format(docType), nil // These formats are one document type each.
 	default:
 		return "", &Error{Code: "unsupported_type", Message: "a file name without an extension doesn't say what the file is; " +
-			"supported are " + strings.Join(SupportedExtensions(), ", ")}
+			"supported are " + strings.Join(SupportedExtensions(true), ", ")}
 	}
 }
 

@@ -44,7 +44,7 @@ type Block struct {
 
 // Document is a parsed file.
 type Document struct {
-	// Type is the document type: "markdown", "note", "data", "code" or "pdf".
+	// Type is the document type, one of those of Format.Type.
 	Type string
 	// Title is the title found in the content, empty when there is none.
 	Title string
@@ -79,7 +79,7 @@ type Input struct {
 // Decode turns a file's bytes into text: valid UTF-8 without NUL, line ends made \n. Its error, if any, is an *Error.
 func Decode(data []byte) (string, error) { return decode(data) }
 
-// Parse reads a file, except PDF, which it refuses, and code, which it takes for plain text. Its error, if any, is an *Error.
+// Parse reads a file of a text format; code it takes for plain text, and others it refuses. Its error, if any, is an *Error.
 func Parse(in Input) (Document, error) {
 	format, err := Detect(in.Name, in.Type)
 	if err != nil {

@@ -40,13 +40,13 @@ func TestDetect(t *testing.T) {
 			}
 			switch test.code {
 			case "unsupported_type":
-				for _, ext := range SupportedExtensions() {
+				for _, ext := range SupportedExtensions(true) {
 					if !strings.Contains(err.Error(), ext) {
 						t.Errorf("message %q doesn't name %s", err, ext)
 					}
 				}
 			case "unknown_doc_type":
-				if !strings.Contains(err.Error(), "data, markdown, note") {
+				if !strings.Contains(err.Error(), "code, data, docx") {
 					t.Errorf("message %q doesn't name the known types", err)
 				}
 			}

@@ -15,7 +15,7 @@ func TestExtensionsAreThoseOfParse(t *testing.T) {
 			t.Errorf("parse takes %s for %s, %v", extension, format, err)
 		}
 	}
-	for _, extension := range parse.SupportedExtensions() {
+	for _, extension := range parse.SupportedExtensions(true) {
 		format, err := parse.Detect("file"+extension, "")
 		if _, known := Languages()[extension]; err != nil || (format == parse.FormatCode) != known {
 			t.Errorf("parse takes %s for %s, which is known here: %t", extension, format, known)
