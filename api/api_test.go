@@ -70,7 +70,7 @@ type server struct {
 	worker   *worker.Worker
 }
 
-func start(t *testing.T, c config) *server {
+func start(t testing.TB, c config) *server {
 	t.Helper()
 	if c.Embedder == nil {
 		c.Embedder = embedtest.New()
@@ -100,7 +100,7 @@ func start(t *testing.T, c config) *server {
 	return started
 }
 
-func storage(t *testing.T, on *server) (*pgxpool.Pool, *blob.Bucket) {
+func storage(t testing.TB, on *server) (*pgxpool.Pool, *blob.Bucket) {
 	t.Helper()
 	if on != nil {
 		return on.pool, on.bucket
@@ -114,7 +114,7 @@ func storage(t *testing.T, on *server) (*pgxpool.Pool, *blob.Bucket) {
 
 // openSpaces registers the embedding spaces of the embedder that made the stored vectors, and of the one that is configured
 // now; nil stands for the same. It gives the number of the latter.
-func openSpaces(t *testing.T, pool *pgxpool.Pool, embedder, configured embed.Embedder) (*worker.Spaces, int32) {
+func openSpaces(t testing.TB, pool *pgxpool.Pool, embedder, configured embed.Embedder) (*worker.Spaces, int32) {
 	t.Helper()
 	embedders := []embed.Embedder{embedder}
 	if configured != nil {
@@ -140,7 +140,7 @@ func openSpaces(t *testing.T, pool *pgxpool.Pool, embedder, configured embed.Emb
 }
 
 // work starts a worker.
-func (s *server) work(t *testing.T) {
+func (s *server) work(t testing.TB) {
 	t.Helper()
 	w, err := worker.New(worker.Options{
 		Pool: s.pool, Bucket: s.bucket, Ingest: s.ingester, RetryKeep: time.Hour, Logger: slog.New(slog.DiscardHandler),
@@ -152,7 +152,7 @@ func (s *server) work(t *testing.T) {
 }
 
 // stopWorker stops the worker, if it runs.
-func (s *server) stopWorker(t *testing.T) {
+func (s *server) stopWorker(t testing.TB) {
 	t.Helper()
 	must(t, s.worker.Stop(context.Background()))
 }
@@ -160,7 +160,7 @@ func (s *server) stopWorker(t *testing.T) {
 // noErrors fails the test for whatever is logged as an error: a panic, an internal error.
 type noErrors struct {
 	slog.Handler
-	t *testing.T
+	t testing.TB
 }
 
 func (h noErrors) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
@@ -337,7 +337,7 @@ func (a answer) wantError(t *testing.T, status int, fields map[string]any) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
