@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"strings"
 	"unicode"
@@ -22,28 +23,51 @@ const (
 	maxMetadata = 64 << 10
 )
 
-// parseTags reads tag names: repeated, separated by commas, or a JSON object of strings.
+// parseTags reads tags: names, repeated or separated by commas, or a JSON object of strings, whose pairs are kept as they
+// are.
 func parseTags(field string, values []string) (json.RawMessage, error) {
+	bag := map[string]string{}
 	var names []string
 	for _, value := range values {
 		value = strings.TrimSpace(value)
-		if strings.HasPrefix(value, "{") {
-			var bag map[string]string
-			if err := json.Unmarshal([]byte(value), &bag); err != nil {
-				return nil, errInvalid(field, "The tags look like JSON but are not an object whose values are strings.")
-			}
-			for key, value := range bag {
-				if value != "" {
-					key += ":" + value
-				}
-				names = append(names, key)
-			}
+		if !strings.HasPrefix(value, "{") {
+			names = append(names, strings.Split(value, ",")...)
 			continue
 		}
-		names = append(names, strings.Split(value, ",")...)
+		var pairs map[string]string
+		if err := json.Unmarshal([]byte(value), &pairs); err != nil {
+			return nil, errInvalid(field, "The tags look like JSON but are not an object whose values are strings.")
+		}
+		maps.Copy(bag, pairs)
 	}
 	names, err := cleanTags(field, names)
-	return db.TagBag(names), err
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(bag, db.TagPairs(names))
+	return tagBag(field, bag)
+}
+
+// tagBag writes a bag of tags, whose keys and values are kept as they are, within the limits.
+func tagBag(field string, bag map[string]string) (json.RawMessage, error) {
+	for key, value := range bag {
+		switch {
+		case strings.TrimSpace(key) == "":
+			return nil, errInvalid(field, "A tag has no name.")
+		case utf8.RuneCountInString(key)+utf8.RuneCountInString(value) > maxTag:
+			return nil, errInvalid(field, "A tag has more than %d characters.", maxTag)
+		case strings.ContainsRune(key+value, 0):
+			return nil, errInvalid(field, "A tag has a zero byte in it.")
+		}
+	}
+	if len(bag) > maxTags {
+		return nil, errInvalid(field, "There are more than %d tags.", maxTags)
+	}
+	encoded, err := json.Marshal(bag)
+	if err != nil {
+		return nil, fmt.Errorf("write the tags: %w", err)
+	}
+	return encoded, nil
 }
 
 // parseMetadata reads a JSON object; blank is an empty one.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"unicode/utf8"
@@ -31,6 +32,16 @@ func (s *Server) registerTags(api huma.API) {
 		Summary: "Add tags to a document, or take them away", Action: "documents:UpdateDocument",
 		Errors: []int{http.StatusBadRequest, http.StatusNotFound},
 	}, s.documentTagsChange)
+	register(s, api, operation{
+		ID: "getDocumentTags", Method: http.MethodGet, Path: "/api/v1/documents/{document_id}/tags", Tag: "Tags",
+		Summary: "Get a document's tags as a bag of strings", Description: "The tag x is the pair x and \"\", the tag k:v the pair k and v.",
+		Action: "documents:GetDocument", Errors: []int{http.StatusNotFound},
+	}, s.documentTagsGet)
+	register(s, api, operation{
+		ID: "mergeDocumentTags", Method: http.MethodPatch, Path: "/api/v1/documents/{document_id}/tags", Tag: "Tags",
+		Summary: "Merge a bag of strings into a document's tags", Description: "Keys that are there already get the new value; others stay.",
+		Action: "documents:UpdateDocument", Errors: []int{http.StatusBadRequest, http.StatusNotFound},
+	}, s.documentTagsMerge)
 }
 
 type tagBody struct {
@@ -104,10 +115,6 @@ type documentTagsOutput struct {
 }
 
 func (s *Server) documentTagsChange(ctx context.Context, in *documentTagsChangeInput) (*documentTagsOutput, error) {
-	id, ok := parseID(prefixDocument, in.DocumentID)
-	if !ok {
-		return nil, errNotFound("document")
-	}
 	add, err := cleanTags("body.add", in.Body.Add)
 	if err != nil {
 		return nil, err
@@ -116,10 +123,25 @@ func (s *Server) documentTagsChange(ctx context.Context, in *documentTagsChangeI
 	if err != nil {
 		return nil, err
 	}
-	var tags []string
-	err = db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
-		row, err := s.queries.DocumentChangeTags(ctx, tx, db.DocumentChangeTagsParams{
-			ProjectID: projectOf(ctx), ID: id, Added: db.TagBag(add), Removed: remove,
+	row, err := s.changeTags(ctx, in.DocumentID, db.TagBag(add), remove, "body.add")
+	if err != nil {
+		return nil, err
+	}
+	tags, err := db.TagNames(row.Tags)
+	return &documentTagsOutput{Body: tags}, err
+}
+
+// changeTags takes tags of a document away, then adds others. field names the part of the request that adds too many.
+func (s *Server) changeTags(ctx context.Context, publicID string, added json.RawMessage, removed []string, field string) (db.Document, error) {
+	id, ok := parseID(prefixDocument, publicID)
+	if !ok {
+		return db.Document{}, errNotFound("document")
+	}
+	var row db.Document
+	err := db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
+		var err error
+		row, err = s.queries.DocumentChangeTags(ctx, tx, db.DocumentChangeTagsParams{
+			ProjectID: projectOf(ctx), ID: id, Added: added, Removed: removed,
 		})
 		if db.Kind(err) == db.KindNotFound {
 			return errNotFound("document")
@@ -127,19 +149,54 @@ func (s *Server) documentTagsChange(ctx context.Context, in *documentTagsChangeI
 		if err != nil {
 			return fmt.Errorf("change the tags of document %s: %w", id, err)
 		}
-		if tags, err = db.TagNames(row.Tags); err != nil {
+		tags, err := db.TagNames(row.Tags)
+		if err != nil {
 			return fmt.Errorf("document %s: %w", id, err)
 		}
 		if len(tags) > maxTags {
-			return errInvalid("body.add", "The document would have more than %d tags.", maxTags)
+			return errInvalid(field, "The document would have more than %d tags.", maxTags)
 		}
 		if err := s.queries.TagInsertMany(ctx, tx, db.TagInsertManyParams{ProjectID: projectOf(ctx), Names: tags}); err != nil {
 			return fmt.Errorf("insert tags: %w", err)
 		}
 		return nil
 	})
+	return row, err
+}
+
+type tagBagOutput struct {
+	Body map[string]string
+}
+
+func newTagBag(row db.Document) (*tagBagOutput, error) {
+	out := &tagBagOutput{}
+	if err := json.Unmarshal(row.Tags, &out.Body); err != nil {
+		return nil, fmt.Errorf("read the tags of document %s: %w", row.ID, err)
+	}
+	return out, nil
+}
+
+func (s *Server) documentTagsGet(ctx context.Context, in *documentInput) (*tagBagOutput, error) {
+	row, err := s.findDocument(ctx, in.DocumentID)
 	if err != nil {
 		return nil, err
 	}
-	return &documentTagsOutput{Body: tags}, nil
+	return newTagBag(row)
+}
+
+type documentTagsMergeInput struct {
+	DocumentID string            `path:"document_id" doc:"The document's id"`
+	Body       map[string]string `doc:"The tags to set"`
+}
+
+func (s *Server) documentTagsMerge(ctx context.Context, in *documentTagsMergeInput) (*tagBagOutput, error) {
+	added, err := tagBag("body", in.Body)
+	if err != nil {
+		return nil, err
+	}
+	row, err := s.changeTags(ctx, in.DocumentID, added, []string{}, "body")
+	if err != nil {
+		return nil, err
+	}
+	return newTagBag(row)
 }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -89,5 +90,21 @@ func TestTags(t *testing.T) {
 		s.put(t, "/api/v1/documents/none/tags", `{"add": ["x"]}`).wantError(t, 404, nil)
 		s.put(t, path+"/tags", `{"add": ["`+strings.Repeat("x", 201)+`"]}`).wantError(t, 400, map[string]any{"field": "body.add"})
 		s.put(t, path+"/tags", `{"add": "x"}`).wantError(t, 400, map[string]any{"field": "body.add"})
+	})
+
+	t.Run("TheBagIsReadAndMerged", func(t *testing.T) {
+		t.Parallel()
+		path := "/api/v1/documents/" + s.ingest(t, append(note("Bag", "A note with a bag."), part{"tags", "", `{"team": "night", "urgent": ""}`})...)["document_id"].(string) + "/tags"
+		if got := fmt.Sprint(s.get(t, path).want(t, 200).object(t)); got != "map[team:night urgent:]" {
+			t.Errorf("got %s", got)
+		}
+		if got := fmt.Sprint(s.patch(t, path, `{"team": "day", "site": "A:1", "a:b": "c"}`).want(t, 200).object(t)); got != "map[a:b:c site:A:1 team:day urgent:]" {
+			t.Errorf("merged: %s", got)
+		}
+		for _, body := range []string{`{"team": 1}`, `{"team": null}`, `{"team": ["a"]}`, `["a"]`, `null`} {
+			s.patch(t, path, body).want(t, 400)
+		}
+		s.patch(t, "/api/v1/documents/doc_x/tags", `{}`).wantError(t, 404, map[string]any{"error": "not found"})
+		s.get(t, "/api/v1/documents/doc_x/tags").wantError(t, 404, map[string]any{"error": "not found"})
 	})
 }

@@ -45,7 +45,7 @@ WITH changed AS (
     SELECT d.id, coalesce((
         SELECT jsonb_object_agg(pair.key, pair.value)
         FROM jsonb_each_text(d.tags) AS pair
-        WHERE tag_name(pair.key, pair.value) <> ALL ($2::text[])
+        WHERE tag_name(pair.key, pair.value) <> ALL (coalesce($2::text[], '{}'))
     ), '{}') || $3::jsonb AS tags
     FROM documents AS d
     WHERE d.project_id = $1 AND d.id = $4

@@ -8,21 +8,26 @@ import (
 	"strings"
 )
 
-// TagBag spells tag names as the stored bag: the name x is the pair x -> "", the name k:v the pair k -> v, split at the
-// first colon. Blank names are left out.
+// TagBag spells tag names as the stored bag; see TagPairs.
 func TagBag(names []string) json.RawMessage {
-	bag := make(map[string]string, len(names))
-	for _, name := range names {
-		if name = strings.TrimSpace(name); name != "" {
-			key, value, _ := strings.Cut(name, ":")
-			bag[key] = value
-		}
-	}
-	encoded, err := json.Marshal(bag)
+	encoded, err := json.Marshal(TagPairs(names))
 	if err != nil {
 		return json.RawMessage("{}")
 	}
 	return encoded
+}
+
+// TagPairs spells tag names as pairs: the name x is the pair x -> "", the name k:v the pair k -> v, split at the first
+// colon. Blank names are left out.
+func TagPairs(names []string) map[string]string {
+	pairs := make(map[string]string, len(names))
+	for _, name := range names {
+		if name = strings.TrimSpace(name); name != "" {
+			key, value, _ := strings.Cut(name, ":")
+			pairs[key] = value
+		}
+	}
+	return pairs
 }
 
 // TagNames spells a stored bag as names, sorted.

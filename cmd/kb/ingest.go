@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,25 +26,37 @@ const pollPause = 100 * time.Millisecond
 
 // ingestion is one run of kb ingest.
 type ingestion struct {
-	app     *app
-	client  *client.Client
-	fields  url.Values
+	app    *app
+	client *client.Client
+	fields url.Values
+	// prefix goes before a file's place to make its path; empty sends none.
+	prefix  string
 	step    func()
 	pending []pendingJob
 	stored  int
 	skipped int
 	chunks  int
 	failed  []string
+	warned  []string
 }
 
 type pendingJob struct{ path, id string }
+
+// localFile is a file to be sent.
+type localFile struct {
+	path string
+	// place is where it is in the folder that was named, with slashes; its name for a file that was named itself.
+	place string
+}
 
 // ingest uploads files, waits for their jobs, and says how each ended. The exit code is 1 when one failed, 2 when the
 // command can't be understood.
 func (a *app) ingest(ctx context.Context, args []string) error {
 	set := a.flags("ingest", "[FLAGS] PATH...")
 	tags := set.String("tags", "", "tag `names`, separated by commas")
-	docType := set.String("type", "", "the document `type`; by default the file's extension says it")
+	docType := set.String("type", "", "the document `type`; by default content and extension say it")
+	prefix := set.String("path-prefix", "", "give each file the path `PREFIX`/ and its place in the folder that is named, so that a changed file replaces its earlier version")
+	images := set.Bool("images", false, "send the images in folders, too: the server reads them with Docling")
 	rest, err := arguments(set, args)
 	if err != nil {
 		return err
@@ -50,12 +64,12 @@ func (a *app) ingest(ctx context.Context, args []string) error {
 	if len(rest) == 0 {
 		return usageError("name at least one file, folder or glob")
 	}
-	paths, ignored, err := expand(rest)
+	files, ignored, err := expand(rest, *images)
 	if err != nil {
 		return err
 	}
 	if ignored > 0 {
-		_, _ = fmt.Fprintf(a.stderr, "%d files of other types are left out (supported: %s)\n", ignored, strings.Join(parse.SupportedExtensions(true), " "))
+		_, _ = fmt.Fprintf(a.stderr, "%d files of other types are left out (supported: %s)\n", ignored, strings.Join(parse.SupportedExtensions(*images), " "))
 	}
 	fields := url.Values{}
 	if *tags != "" {
@@ -64,19 +78,21 @@ func (a *app) ingest(ctx context.Context, args []string) error {
 	if *docType != "" {
 		fields.Set("doc_type", *docType)
 	}
-	bar := a.progressBar(len(paths), "ingest")
-	run := &ingestion{app: a, client: client.New(a.config.URL, a.config.APIKey.Reveal()), fields: fields, step: func() { _ = bar.Add(1) }}
+	bar := a.progressBar(len(files), "ingest")
+	run := &ingestion{
+		app: a, client: client.New(a.config.URL, a.config.APIKey.Reveal()), fields: fields, prefix: *prefix, step: func() { _ = bar.Add(1) },
+	}
 	started := time.Now()
-	if err := run.all(ctx, paths); err != nil {
+	if err := run.all(ctx, files); err != nil {
 		return err
 	}
 	_ = bar.Finish()
 	return run.report(time.Since(started))
 }
 
-func (run *ingestion) all(ctx context.Context, paths []string) error {
-	for _, path := range paths {
-		if err := run.upload(ctx, path); err != nil {
+func (run *ingestion) all(ctx context.Context, files []localFile) error {
+	for _, file := range files {
+		if err := run.upload(ctx, file); err != nil {
 			return err
 		}
 		for len(run.pending) >= maxInFlight {
@@ -94,8 +110,12 @@ func (run *ingestion) all(ctx context.Context, paths []string) error {
 }
 
 // upload sends one file. Only a server that can't be used ends the run; a refused file is reported at its end.
-func (run *ingestion) upload(ctx context.Context, path string) error {
-	job, err := run.client.Upload(ctx, path, run.fields)
+func (run *ingestion) upload(ctx context.Context, file localFile) error {
+	path, fields := file.path, maps.Clone(run.fields)
+	if run.prefix != "" {
+		fields.Set("path", run.prefix+"/"+file.place)
+	}
+	job, err := run.client.Upload(ctx, path, fields)
 	var refused *client.Error
 	switch {
 	case err == nil:
@@ -136,6 +156,9 @@ func (run *ingestion) await(ctx context.Context) error {
 			if job.ChunkCount != nil {
 				run.chunks += *job.ChunkCount
 			}
+			if job.Warning != nil {
+				run.warned = append(run.warned, oldest.path+": "+*job.Warning)
+			}
 			run.step()
 		case job.Status == "skipped":
 			run.skipped++
@@ -157,7 +180,7 @@ func (run *ingestion) fail(path, reason string) {
 func (run *ingestion) report(took time.Duration) error {
 	_, _ = fmt.Fprintf(run.app.stdout, "%d stored (%d chunks), %d skipped as duplicates, %d failed, in %s\n",
 		run.stored, run.chunks, run.skipped, len(run.failed), took.Round(time.Millisecond))
-	for _, line := range run.failed {
+	for _, line := range slices.Concat(run.warned, run.failed) {
 		_, _ = fmt.Fprintln(run.app.stderr, line)
 	}
 	if len(run.failed) > 0 {
@@ -166,9 +189,9 @@ func (run *ingestion) report(took time.Duration) error {
 	return nil
 }
 
-// expand turns files, folders and globs into the list of files to send. Within folders, files of unsupported types and
-// hidden ones are left out; a file that is named is always sent.
-func expand(args []string) (paths []string, ignored int, err error) {
+// expand turns files, folders and globs into the list of files to send. Within folders, files of unsupported types, images
+// unless they are wanted, and hidden ones are left out; a file that is named is always sent.
+func expand(args []string, images bool) (files []localFile, ignored int, err error) {
 	for _, arg := range args {
 		matches, err := match(arg)
 		if err != nil {
@@ -180,18 +203,18 @@ func expand(args []string) (paths []string, ignored int, err error) {
 				return nil, 0, err
 			}
 			if !info.IsDir() {
-				paths = append(paths, path)
+				files = append(files, localFile{path: path, place: filepath.Base(path)})
 				continue
 			}
 			// With a separator at its end, a link to a folder is walked as the folder.
-			found, left, err := walk(path + string(filepath.Separator))
+			found, left, err := walk(path+string(filepath.Separator), images)
 			if err != nil {
 				return nil, 0, err
 			}
-			paths, ignored = append(paths, found...), ignored+left
+			files, ignored = append(files, found...), ignored+left
 		}
 	}
-	return paths, ignored, nil
+	return files, ignored, nil
 }
 
 // match gives what a path or glob stands for. A path that is there stands for itself, whatever characters are in it.
@@ -209,7 +232,8 @@ func match(arg string) ([]string, error) {
 	return matches, nil
 }
 
-func walk(root string) (paths []string, ignored int, err error) {
+func walk(root string, images bool) (files []localFile, ignored int, err error) {
+	supported := parse.SupportedExtensions(images)
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		hidden := strings.HasPrefix(entry.Name(), ".") && path != root
 		switch {
@@ -220,15 +244,19 @@ func walk(root string) (paths []string, ignored int, err error) {
 		case entry.IsDir(), hidden, !entry.Type().IsRegular():
 			return nil
 		}
-		if _, err := parse.Detect(entry.Name(), ""); err != nil {
+		if !slices.Contains(supported, strings.ToLower(filepath.Ext(entry.Name()))) {
 			ignored++
-		} else {
-			paths = append(paths, path)
+			return nil
 		}
+		place, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		files = append(files, localFile{path: path, place: filepath.ToSlash(place)})
 		return nil
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("walk %s: %w", root, err)
 	}
-	return paths, ignored, nil
+	return files, ignored, nil
 }

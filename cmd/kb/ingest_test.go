@@ -46,17 +46,20 @@ func TestExpand(t *testing.T) {
 			for _, arg := range row.args {
 				args = append(args, dir+string(filepath.Separator)+arg)
 			}
-			got, ignored, err := expand(args)
+			got, ignored, err := expand(args, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, path := range got {
-				if got[i], err = filepath.Rel(dir, path); err != nil {
-					t.Fatal(err)
+			var paths []string
+			for _, file := range got {
+				path, err := filepath.Rel(dir, file.path)
+				if err != nil || !strings.HasSuffix(filepath.ToSlash(path), file.place) {
+					t.Fatal(file, err)
 				}
+				paths = append(paths, path)
 			}
-			if !slices.Equal(got, row.want) || ignored != row.ignored {
-				t.Errorf("got %q and %d ignored, want %q and %d", got, ignored, row.want, row.ignored)
+			if !slices.Equal(paths, row.want) || ignored != row.ignored {
+				t.Errorf("got %q and %d ignored, want %q and %d", paths, ignored, row.want, row.ignored)
 			}
 		})
 	}
@@ -64,7 +67,7 @@ func TestExpand(t *testing.T) {
 	t.Run("MissingPathIsUsage", func(t *testing.T) {
 		t.Parallel()
 
-		_, _, err := expand([]string{filepath.Join(dir, "a.md"), filepath.Join(dir, "*.pdf")})
+		_, _, err := expand([]string{filepath.Join(dir, "a.md"), filepath.Join(dir, "*.pdf")}, false)
 		if code := exitCode(err, command{name: "ingest"}, &strings.Builder{}); err == nil || code != exitUsage {
 			t.Errorf("got %v, code %d", err, code)
 		}
@@ -77,7 +80,7 @@ func TestExpand(t *testing.T) {
 		if err := os.Symlink("nowhere", link); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := expand([]string{link}); err == nil {
+		if _, _, err := expand([]string{link}, false); err == nil {
 			t.Error("no error")
 		}
 	})
@@ -108,6 +111,19 @@ func TestIngestAndSearch(t *testing.T) {
 		"image.png: ", "files failed")
 	if !strings.Contains(failing.stderr, "files failed") || strings.Contains(failing.stdout, "image.png") {
 		t.Errorf("failures belong on stderr:\n%s", failing.stdout)
+	}
+
+	synced := t.TempDir()
+	write(t, synced, map[string]string{"sub/gear.md": "# Gear\n\nThe gear is steel.\n"})
+	s.kb(t, "ingest", synced, "--path-prefix", "/synced").want(t, 0, "1 stored")
+	write(t, synced, map[string]string{"sub/gear.md": "# Gear\n\nThe gear is bronze.\n"})
+	s.kb(t, "ingest", synced, "--path-prefix", "/synced").want(t, 0, "1 stored")
+	var versions []struct {
+		Path    string `json:"path"`
+		Version int    `json:"version"`
+	}
+	if s.get(t, "/api/v1/documents?path_prefix=/synced/", &versions); len(versions) != 1 || versions[0].Version != 2 || versions[0].Path != "/synced/sub/gear.md" {
+		t.Errorf("the changed file: %+v", versions)
 	}
 
 	s.kb(t, "ingest", filepath.Join(docs, "no*.md")).want(t, 2, "there is no ")

@@ -37,6 +37,7 @@ func commands() []command {
 		{"worker", "", "work on jobs only, beside servers with --no-worker", (*app).worker},
 		{"ingest", "PATH...", "upload files, folders and globs to a server", (*app).ingest},
 		{"search", "WORDS...", "search on a server", (*app).search},
+		{"reindex", "", "embed all chunks anew, or put the previous model back", (*app).reindex},
 		{"eval", "DIR...", "measure retrieval quality on judged sets", (*app).eval},
 		{"models", "pull [NAME] | list", "fetch models, list the known ones", (*app).models},
 		{"health", "", "ask a server whether it is ready", (*app).health},

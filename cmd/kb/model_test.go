@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -20,33 +19,6 @@ type modelStatus struct {
 		Active     bool   `json:"active"`
 		Configured bool   `json:"configured"`
 	} `json:"embedding_spaces"`
-}
-
-// reindex asks for a reindex, or a rollback, and waits for its end.
-func (s *server) reindex(t *testing.T, path string) {
-	t.Helper()
-	response, err := http.Post("http://"+s.addr+path, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusAccepted {
-		t.Fatalf("%s answered %d", path, response.StatusCode)
-	}
-	var state struct {
-		State       string
-		Done, Total int
-	}
-	for deadline := time.Now().Add(time.Minute); state.State == "" || state.State == "running"; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited a minute for the reindex")
-		}
-		s.get(t, "/api/v1/reindex", &state)
-	}
-	if state.State != "done" || state.Done != state.Total {
-		t.Errorf("the reindex ended with %+v", state)
-	}
-	time.Sleep(1100 * time.Millisecond) // until the server searches with the new space
 }
 
 // TestModelChange goes from one real model to others, of the same and of another size, and back, on the same documents.
@@ -98,7 +70,8 @@ func TestModelChange(t *testing.T) {
 		}
 		wantModel(s, before, 384, i+2)
 		wantFound(s)
-		s.reindex(t, "/api/v1/reindex")
+		s.kb(t, "reindex").want(t, 0, "searches use "+model.short)
+		time.Sleep(1100 * time.Millisecond) // until the server searches with the new space
 		wantModel(s, model.short, model.dimensions, i+2)
 		if model.dimensions == 384 {
 			wantFound(s)
@@ -112,7 +85,8 @@ func TestModelChange(t *testing.T) {
 	}
 
 	s = start("BAAI/bge-small-zh-v1.5")
-	s.reindex(t, "/api/v1/reindex/rollback")
+	s.kb(t, "reindex", "--rollback").want(t, 0, "searches use bge-small-en-v1.5")
+	time.Sleep(1100 * time.Millisecond)
 	wantModel(s, "bge-small-en-v1.5", 384, 3)
 	wantFound(s)
 }

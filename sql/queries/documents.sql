@@ -69,7 +69,7 @@ WITH changed AS (
     SELECT d.id, coalesce((
         SELECT jsonb_object_agg(pair.key, pair.value)
         FROM jsonb_each_text(d.tags) AS pair
-        WHERE tag_name(pair.key, pair.value) <> ALL (@removed::text[])
+        WHERE tag_name(pair.key, pair.value) <> ALL (coalesce(@removed::text[], '{}'))
     ), '{}') || @added::jsonb AS tags
     FROM documents AS d
     WHERE d.project_id = @project_id AND d.id = @id

@@ -80,6 +80,22 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestPagesStayApart(t *testing.T) {
+	t.Parallel()
+
+	text := "One two.\nThree four."
+	doc := parse.Document{Text: text, Blocks: []parse.Block{
+		{Kind: parse.Paragraph, Text: "One two.", Page: 1, Start: 0, End: 8}, {Kind: parse.Paragraph, Text: "Three four.", Page: 2, Start: 9, End: 20},
+	}}
+	count := func(s string) int { return len(strings.Fields(s)) }
+	for strategy, want := range map[string]int{"": 1, BySection: 1, ByPage: 2} {
+		chunks := Split(doc, "", Options{Size: 16, Strategy: strategy, Count: count})
+		if len(chunks) != want || chunks[len(chunks)-1].Page != want {
+			t.Errorf("%q: %+v", strategy, chunks)
+		}
+	}
+}
+
 func TestEnrich(t *testing.T) {
 	t.Parallel()
 

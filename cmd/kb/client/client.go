@@ -50,6 +50,7 @@ type Job struct {
 	JobID      string  `json:"job_id"`
 	Status     string  `json:"status"`
 	Error      *string `json:"error"`
+	Warning    *string `json:"warning"`
 	DocumentID *string `json:"document_id"`
 	ChunkCount *int    `json:"chunk_count"`
 }
@@ -122,6 +123,36 @@ func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	var job Job
 	err := c.do(ctx, http.MethodGet, "/api/v1/jobs/"+url.PathEscape(id), "", nil, &job)
 	return job, err
+}
+
+// Reindex is what the command line shows of a reindex.
+type Reindex struct {
+	State string  `json:"state"`
+	Error *string `json:"error"`
+	Done  int     `json:"done"`
+	Total int     `json:"total"`
+	Space struct {
+		Model     string `json:"model"`
+		Precision string `json:"precision"`
+	} `json:"space"`
+}
+
+// StartReindex has all chunks embedded anew, or the previous model put back.
+func (c *Client) StartReindex(ctx context.Context, rollback bool) (Reindex, error) {
+	path := "/api/v1/reindex"
+	if rollback {
+		path += "/rollback"
+	}
+	var reindex Reindex
+	err := c.do(ctx, http.MethodPost, path, "", nil, &reindex)
+	return reindex, err
+}
+
+// Reindex gives the state of the last reindex.
+func (c *Client) Reindex(ctx context.Context) (Reindex, error) {
+	var reindex Reindex
+	err := c.do(ctx, http.MethodGet, "/api/v1/reindex", "", nil, &reindex)
+	return reindex, err
 }
 
 // Search asks a query; request is the body.
