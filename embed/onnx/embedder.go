@@ -36,7 +36,7 @@ type Options struct {
 	// Threads is the number of threads inside one run. Defaults to 1: more shorten one text a little and cost CPU time.
 	Threads int
 	// Parallel is the number of texts of one Embed call that run at once. Defaults to runtime.GOMAXPROCS(0), which
-	// follows the CPU quota of a container. Calls never wait for one another.
+	// follows the CPU quota of a container. Calls never wait for one another, but passages let queries go first.
 	Parallel int
 }
 
@@ -46,6 +46,8 @@ type Embedder struct {
 	space     embed.Space
 	tokenizer *Tokenizer
 	session   *session
+	gate      *gate
+	threads   int
 	parallel  int
 }
 
@@ -86,13 +88,14 @@ func open(ctx context.Context, options Options) (*Embedder, error) {
 	if err := loadRuntime(options.Library); err != nil {
 		return nil, err
 	}
-	session, err := openSession(weights, model.Dimensions, max(options.Threads, 1), options.Device)
+	options.Threads = max(options.Threads, 1)
+	session, err := openSession(weights, model.Dimensions, options.Threads, options.Device)
 	if err != nil {
 		return nil, fmt.Errorf("load graph %s: %w", embed.ModelFile, err)
 	}
 	model.Dimensions = session.dimensions
 	return &Embedder{
-		model: model, tokenizer: tokenizer, session: session, parallel: options.Parallel,
+		model: model, tokenizer: tokenizer, session: session, gate: process, threads: options.Threads, parallel: options.Parallel,
 		space: embed.Space{Model: model.Name, Precision: options.Precision, SHA256: digest, Dimensions: model.Dimensions},
 	}, nil
 }
@@ -138,6 +141,15 @@ func (e *Embedder) Embed(ctx context.Context, kind embed.Kind, texts []string) (
 }
 
 func (e *Embedder) embedOne(ctx context.Context, kind embed.Kind, text string) ([]float32, error) {
+	if kind == embed.Query {
+		defer e.gate.query()()
+	} else {
+		done, err := e.gate.passage(ctx, e.threads)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	ids := e.tokenizer.encode(e.model.Window, e.model.Prefix(kind), text)
 	tokens, err := e.session.run(ctx, ids)
 	if err != nil {
