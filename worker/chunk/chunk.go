@@ -198,8 +198,10 @@ func (s *splitter) add(block *parse.Block) {
 	start := 0
 	if rest, found := strings.CutPrefix(block.Text, header+"\n"); header != "" && found {
 		start = len(block.Text) - len(rest)
-	} else if block.Text == strings.TrimRight(header, " \t") {
-		s.setHeader("") // A table without rows.
+	}
+	if start > 0 && parse.Blank(block.Text[start:]) || block.Text == strings.TrimRight(header, " \t") {
+		s.setHeader("") // A table without rows, or of rows that nobody can see, is its header.
+		start = 0
 	}
 	s.cut(block, start)
 	s.length += len(block.Text) + len(separator)

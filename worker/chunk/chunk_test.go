@@ -143,6 +143,7 @@ func TestSplit(t *testing.T) {
 		"ChineseWithoutStopsIsCutBetweenCharacters": {
 			"a.txt", strings.Repeat("天地", 12), small, []string{"|" + strings.Repeat("天地", 6), "|" + strings.Repeat("天地", 6)},
 		},
+		"AHeaderOverNothingVisibleIsKept": {"a.csv", "name\n\u03a2\n", small, []string{"|name\n\u03a2"}},
 		"NoSmallTail": {
 			"a.txt", strings.TrimSpace(strings.Repeat("word ", 18)), small,
 			[]string{"|" + strings.TrimSpace(strings.Repeat("word ", 9)), "|" + strings.TrimSpace(strings.Repeat("word ", 9))},
