@@ -52,7 +52,7 @@ inserted AS (
 ),
 words AS (
     INSERT INTO chunk_words (project_id, document_id, chunk_id, length, tsv)
-    SELECT $1, $9, v.id, passage_length(search_length(v.tsv), cardinality($2::uuid[])), v.tsv
+    SELECT $1, $9, v.id, passage_length(search_length(v.tsv), $10::int), v.tsv
     FROM (
         SELECT g.id, search_vector(p.text_config, g.heading, g.content) AS tsv
         FROM given AS g
@@ -82,9 +82,11 @@ type ChunkInsertManyParams struct {
 	Contents      []string
 	EnrichedTexts []string
 	DocumentID    uuid.UUID
+	ChunkCount    int32
 }
 
-// Inserts all chunks of a document and appends its statistics: one delta row a document, so that no two writers meet.
+// Inserts chunks of a document, which has chunk_count of them, and appends their statistics: a delta row of their own, so
+// that no two writers meet.
 func (q *Queries) ChunkInsertMany(ctx context.Context, db DBTX, arg ChunkInsertManyParams) (int64, error) {
 	row := db.QueryRow(ctx, chunkInsertMany,
 		arg.ProjectID,
@@ -96,6 +98,7 @@ func (q *Queries) ChunkInsertMany(ctx context.Context, db DBTX, arg ChunkInsertM
 		arg.Contents,
 		arg.EnrichedTexts,
 		arg.DocumentID,
+		arg.ChunkCount,
 	)
 	var n int64
 	err := row.Scan(&n)

@@ -125,21 +125,17 @@ func (w *ingestWorker) ingest(ctx context.Context, cancel context.CancelCauseFun
 	if err != nil {
 		return db.Job{}, err
 	}
-	data, err := w.bucket.ReadAll(ctx, claimed.StagingPath)
-	if err != nil {
-		return db.Job{}, fmt.Errorf("read the upload: %w", err)
-	}
 	source := Source{
 		ProjectID: claimed.ProjectID, Filename: claimed.Filename, Title: claimed.Title, Path: claimed.Path, DocType: claimed.DocType,
 		KnowledgeType: claimed.KnowledgeType, Tags: claimed.Tags, Metadata: claimed.Metadata, Chunking: claimed.Chunking,
-		ContentHash: claimed.ContentHash, Data: data,
+		ContentHash: claimed.ContentHash, Size: claimed.Size,
 		StoredPath: job.StoredPath(claimed.ProjectID, claimed.ContentHash, claimed.Filename),
 	}
 	if old != nil {
 		source.succeed(*old)
 	}
 	for {
-		prepared, err := w.ingester.Prepare(ctx, source, w.progress(ctx, cancel, claimed))
+		prepared, err := w.prepare(ctx, cancel, claimed, source)
 		if err != nil {
 			return db.Job{}, err
 		}
@@ -148,6 +144,15 @@ func (w *ingestWorker) ingest(ctx context.Context, cancel context.CancelCauseFun
 			return finished, err
 		}
 	}
+}
+
+// prepare reads the upload and prepares it. Nothing here holds on to its bytes, which the ingester lets go.
+func (w *ingestWorker) prepare(ctx context.Context, cancel context.CancelCauseFunc, claimed db.Job, source Source) (Prepared, error) {
+	var err error
+	if source.Data, err = w.bucket.ReadAll(ctx, claimed.StagingPath); err != nil {
+		return Prepared{}, fmt.Errorf("read the upload: %w", err)
+	}
+	return w.ingester.Prepare(ctx, source, w.progress(ctx, cancel, claimed))
 }
 
 // standing is the document at the job's path that the upload becomes the next version of; nil when it becomes a document

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,8 +22,13 @@ import (
 	"github.com/kb-search/kb/worker/parse"
 )
 
-// embedBatch is how many chunks are embedded between two signs of progress.
-const embedBatch = 16
+const (
+	// embedBatch is how many chunks are embedded between two signs of progress.
+	embedBatch = 16
+	// storeBatch is how many chunks one statement inserts: what goes to the database takes several times the room of what
+	// it is made of.
+	storeBatch = 500
+)
 
 // Phases of an ingestion, as a job shows them.
 const (
@@ -49,18 +55,30 @@ type Source struct {
 	Chunking    json.RawMessage
 	ContentHash []byte
 	StoredPath  string
-	Data        []byte
+	// Size is that of the file; Data is let go once it is read.
+	Size int64
+	Data []byte
 }
 
 // Prepared is a document that is ready to be stored: parsed, cut and embedded.
 type Prepared struct {
 	Document db.DocumentInsertParams
-	Chunks   db.ChunkInsertManyParams
-	Vectors  db.EmbeddingInsertManyParams
+	Chunks   []PreparedChunk
+	// SpaceID is the embedding space of the vectors.
+	SpaceID int32
 	// Warning is what the sender should know of a file that was read otherwise than it was meant to; empty when nothing.
 	Warning string
 	// Timings holds how long each phase took.
 	Timings map[string]time.Duration
+}
+
+// PreparedChunk is a chunk that is ready to be stored.
+type PreparedChunk struct {
+	chunk.Chunk
+
+	ID uuid.UUID
+	// Vector is nil for a chunk in which the model sees nothing.
+	Vector []float32
 }
 
 // Ingester turns files into documents: parse, chunk, enrich, embed, store. The worker and kb eval share it.
@@ -118,6 +136,7 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 		return Prepared{}, err
 	}
 	doc, warning, err := in.reader.read(ctx, source)
+	source.Data = nil
 	if err != nil {
 		return Prepared{}, fmt.Errorf("parse %s: %w", source.Filename, err)
 	}
@@ -132,22 +151,25 @@ func (in *Ingester) Prepare(ctx context.Context, source Source, progress func(ph
 	if err != nil {
 		return Prepared{}, err
 	}
-	chunks := chunk.Split(doc, title, options)
+	chunks, err := chunk.Split(ctx, doc, title, options)
+	if err != nil {
+		return Prepared{}, err
+	}
 	if len(chunks) == 0 {
 		return Prepared{}, &parse.Error{Code: "empty", Message: "the file holds nothing that the model sees, such as lone accents"}
 	}
 	parsed := time.Now()
 
-	prepared := rows(source, doc, title, chunks)
+	prepared := newPrepared(source, doc, title, chunks)
 	prepared.Warning = warning
-	prepared.Vectors.SpaceID = stored.ID
+	prepared.SpaceID = stored.ID
 	for start := 0; start < len(chunks); start += embedBatch {
 		progress(PhaseEmbed, start, len(chunks))
-		end := min(start+embedBatch, len(chunks))
-		if err := embedChunks(ctx, stored, chunks[start:end], &prepared, start); err != nil {
+		if err := embedChunks(ctx, stored, prepared.Chunks[start:min(start+embedBatch, len(chunks))]); err != nil {
 			return Prepared{}, err
 		}
 	}
+	progress(PhaseStore, len(chunks), len(chunks))
 	prepared.Timings = map[string]time.Duration{PhaseParse: parsed.Sub(started), PhaseEmbed: time.Since(parsed)}
 	return prepared, nil
 }
@@ -166,14 +188,14 @@ func (in *Ingester) optionsOf(embedder embed.Embedder, source Source) (chunk.Opt
 	return options, nil
 }
 
-// embedChunks adds the vectors of some chunks. A chunk in which the model sees nothing gets none; it is found by its words.
-func embedChunks(ctx context.Context, embedder embed.Embedder, chunks []chunk.Chunk, prepared *Prepared, offset int) error {
+// embedChunks adds the vectors of chunks. A chunk in which the model sees nothing gets none; it is found by its words.
+func embedChunks(ctx context.Context, embedder embed.Embedder, chunks []PreparedChunk) error {
 	var texts []string
-	var ids []uuid.UUID
-	for i, c := range chunks {
-		if embedder.CountTokens(c.EnrichedText) > 0 {
-			texts = append(texts, c.EnrichedText)
-			ids = append(ids, prepared.Chunks.Ids[offset+i])
+	var seen []*PreparedChunk
+	for i := range chunks {
+		if text := chunks[i].EnrichedText(); embedder.CountTokens(text) > 0 {
+			texts = append(texts, text)
+			seen = append(seen, &chunks[i])
 		}
 	}
 	vectors, err := embedder.Embed(ctx, embed.Passage, texts)
@@ -181,35 +203,45 @@ func embedChunks(ctx context.Context, embedder embed.Embedder, chunks []chunk.Ch
 		return fmt.Errorf("embed %d chunks: %w", len(texts), err)
 	}
 	for i, vector := range vectors {
-		prepared.Vectors.ChunkIds = append(prepared.Vectors.ChunkIds, ids[i])
-		prepared.Vectors.Vectors = append(prepared.Vectors.Vectors, vectorText(vector))
+		seen[i].Vector = vector
 	}
 	return nil
 }
 
-func rows(source Source, doc parse.Document, title string, chunks []chunk.Chunk) Prepared {
-	documentID := db.NewID()
+func newPrepared(source Source, doc parse.Document, title string, chunks []chunk.Chunk) Prepared {
 	prepared := Prepared{
 		Document: db.DocumentInsertParams{
-			ProjectID: source.ProjectID, ID: documentID, Title: title, Path: source.Path, DocType: doc.Type, KnowledgeType: source.KnowledgeType,
+			ProjectID: source.ProjectID, ID: db.NewID(), Title: title, Path: source.Path, DocType: doc.Type, KnowledgeType: source.KnowledgeType,
 			Tags: source.Tags, Metadata: mergeMetadata(doc.Metadata, source.Metadata), Chunking: orEmptyObject(source.Chunking),
 			ContentHash: source.ContentHash, OriginalFilename: source.Filename, StoredPath: source.StoredPath,
-			Size: int64(len(source.Data)), ChunkCount: int32(len(chunks)),
+			Size: source.Size, ChunkCount: int32(len(chunks)),
 		},
-		Chunks:  db.ChunkInsertManyParams{ProjectID: source.ProjectID, DocumentID: documentID},
-		Vectors: db.EmbeddingInsertManyParams{ProjectID: source.ProjectID, DocumentID: documentID},
+		Chunks: make([]PreparedChunk, len(chunks)),
 	}
-	rows := &prepared.Chunks
-	for _, c := range chunks {
-		rows.Ids = append(rows.Ids, db.NewID())
-		rows.Seqs = append(rows.Seqs, int32(c.Seq))
-		rows.Pages = append(rows.Pages, int32(c.Page))
-		rows.Sections = append(rows.Sections, c.Section)
-		rows.Headings = append(rows.Headings, chunk.Heading(title, c.Section))
-		rows.Contents = append(rows.Contents, c.Text)
-		rows.EnrichedTexts = append(rows.EnrichedTexts, c.EnrichedText)
+	for i, c := range chunks {
+		prepared.Chunks[i] = PreparedChunk{Chunk: c, ID: db.NewID()}
 	}
 	return prepared
+}
+
+// rows writes chunks as the parameters of the statements that store them and their vectors.
+func (p Prepared) rows(chunks []PreparedChunk) (db.ChunkInsertManyParams, db.EmbeddingInsertManyParams) {
+	texts := db.ChunkInsertManyParams{ProjectID: p.Document.ProjectID, DocumentID: p.Document.ID, ChunkCount: p.Document.ChunkCount}
+	vectors := db.EmbeddingInsertManyParams{ProjectID: p.Document.ProjectID, DocumentID: p.Document.ID, SpaceID: p.SpaceID}
+	for _, c := range chunks {
+		texts.Ids = append(texts.Ids, c.ID)
+		texts.Seqs = append(texts.Seqs, int32(c.Seq))
+		texts.Pages = append(texts.Pages, int32(c.Page))
+		texts.Sections = append(texts.Sections, c.Section)
+		texts.Headings = append(texts.Headings, chunk.Heading(p.Document.Title, c.Section))
+		texts.Contents = append(texts.Contents, c.Text)
+		texts.EnrichedTexts = append(texts.EnrichedTexts, c.EnrichedText())
+		if c.Vector != nil {
+			vectors.ChunkIds = append(vectors.ChunkIds, c.ID)
+			vectors.Vectors = append(vectors.Vectors, vectorText(c.Vector))
+		}
+	}
+	return texts, vectors
 }
 
 // mergeMetadata puts a caller's metadata over a file's own. What can't be told in JSON is left out.
@@ -260,14 +292,17 @@ func (in *Ingester) storeParts(ctx context.Context, tx pgx.Tx, prepared Prepared
 	if err != nil {
 		return fmt.Errorf("read the active embedding space: %w", err)
 	}
-	if active.ID != prepared.Vectors.SpaceID {
+	if active.ID != prepared.SpaceID {
 		return ErrSpaceChanged
 	}
-	if _, err := queries.ChunkInsertMany(ctx, tx, prepared.Chunks); err != nil {
-		return fmt.Errorf("insert %d chunks: %w", len(prepared.Chunks.Ids), err)
-	}
-	if err := queries.EmbeddingInsertMany(ctx, tx, prepared.Vectors); err != nil {
-		return fmt.Errorf("insert %d vectors: %w", len(prepared.Vectors.ChunkIds), err)
+	for chunks := range slices.Chunk(prepared.Chunks, storeBatch) {
+		texts, vectors := prepared.rows(chunks)
+		if _, err := queries.ChunkInsertMany(ctx, tx, texts); err != nil {
+			return fmt.Errorf("insert %d chunks: %w", len(texts.Ids), err)
+		}
+		if err := queries.EmbeddingInsertMany(ctx, tx, vectors); err != nil {
+			return fmt.Errorf("insert %d vectors: %w", len(vectors.ChunkIds), err)
+		}
 	}
 	names, err := db.TagNames(prepared.Document.Tags)
 	if err != nil {

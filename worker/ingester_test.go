@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func source(filename, content string) worker.Source {
 	hash := sha256.Sum256([]byte(content))
 	return worker.Source{
 		ProjectID: db.DefaultProjectID, Filename: filename, Tags: []byte(`{"kind":"test"}`), ContentHash: hash[:],
-		StoredPath: "documents/x", Data: []byte(content),
+		StoredPath: "documents/x", Size: int64(len(content)), Data: []byte(content),
 	}
 }
 
@@ -44,8 +45,8 @@ func TestPrepare(t *testing.T) {
 			if got := prepared.Document.Title; got != test.want {
 				t.Errorf("title %q, want %q", got, test.want)
 			}
-			for i, enriched := range prepared.Chunks.EnrichedTexts {
-				if !strings.HasPrefix(enriched, test.want) || !strings.HasSuffix(enriched, prepared.Chunks.Contents[i]) {
+			for _, c := range prepared.Chunks {
+				if enriched := c.EnrichedText(); !strings.HasPrefix(enriched, test.want) || !strings.HasSuffix(enriched, c.Text) {
 					t.Errorf("enriched text %q", enriched)
 				}
 			}
@@ -57,19 +58,20 @@ func TestPrepare(t *testing.T) {
 		var last [2]int
 		steps := 0
 		prepared, err := ingester.Prepare(t.Context(), source("pump.txt", strings.Repeat(long("pump"), 10)), func(phase string, done, total int) {
-			if phase != worker.PhaseEmbed || done < last[0] || done >= total {
+			if done < last[0] || (phase == worker.PhaseStore) != (done == total) {
 				t.Errorf("%s: %d of %d after %v", phase, done, total, last)
 			}
 			steps++
 			last = [2]int{done, total}
 		})
 		must(t, err)
-		n := len(prepared.Chunks.Ids)
+		n := len(prepared.Chunks)
 		if last[1] != n || steps < 2 {
 			t.Errorf("%d steps, last %v, %d chunks", steps, last, n)
 		}
-		if len(prepared.Vectors.Vectors) != n || int(prepared.Document.ChunkCount) != n {
-			t.Errorf("%d vectors, %d counted, %d chunks", len(prepared.Vectors.Vectors), prepared.Document.ChunkCount, n)
+		without := slices.ContainsFunc(prepared.Chunks, func(c worker.PreparedChunk) bool { return c.Vector == nil })
+		if without || int(prepared.Document.ChunkCount) != n {
+			t.Errorf("%d counted, %d chunks, some without a vector: %v", prepared.Document.ChunkCount, n, without)
 		}
 	})
 
@@ -77,8 +79,8 @@ func TestPrepare(t *testing.T) {
 		t.Parallel()
 		prepared, err := ingester.Prepare(t.Context(), source("one.txt", strings.Repeat("word, ", 3000)), func(string, int, int) {})
 		must(t, err)
-		for _, text := range prepared.Chunks.EnrichedTexts {
-			if n := embedder.CountTokens(text); n > embedder.Window()-2 {
+		for _, c := range prepared.Chunks {
+			if n := embedder.CountTokens(c.EnrichedText()); n > embedder.Window()-2 {
 				t.Errorf("a chunk of %d tokens", n)
 			}
 		}

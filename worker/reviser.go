@@ -99,6 +99,7 @@ func (r *Reviser) source(ctx context.Context, revision job.Revision) (Source, er
 		}
 		source.Data = data
 	}
+	source.Size = int64(len(source.Data))
 	hash := sha256.Sum256(source.Data)
 	source.ContentHash = hash[:]
 	source.StoredPath = job.StoredPath(old.ProjectID, source.ContentHash, old.OriginalFilename)
@@ -107,7 +108,7 @@ func (r *Reviser) source(ctx context.Context, revision job.Revision) (Source, er
 
 // belongTo makes what was prepared parts of a document that is there already.
 func (p *Prepared) belongTo(document uuid.UUID) {
-	p.Document.ID, p.Chunks.DocumentID, p.Vectors.DocumentID = document, document, document
+	p.Document.ID = document
 }
 
 // replace puts a prepared document in the place of a stored one, which is kept among its versions.

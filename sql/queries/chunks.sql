@@ -1,5 +1,6 @@
 -- name: ChunkInsertMany :one
--- Inserts all chunks of a document and appends its statistics: one delta row a document, so that no two writers meet.
+-- Inserts chunks of a document, which has chunk_count of them, and appends their statistics: a delta row of their own, so
+-- that no two writers meet.
 WITH given AS (
     SELECT unnest(@ids::uuid[]) AS id, unnest(@seqs::int[]) AS seq, unnest(@pages::int[]) AS page,
         unnest(@sections::text[]) AS section, unnest(@headings::text[]) AS heading, unnest(@contents::text[]) AS content,
@@ -11,7 +12,7 @@ inserted AS (
 ),
 words AS (
     INSERT INTO chunk_words (project_id, document_id, chunk_id, length, tsv)
-    SELECT @project_id, @document_id, v.id, passage_length(search_length(v.tsv), cardinality(@ids::uuid[])), v.tsv
+    SELECT @project_id, @document_id, v.id, passage_length(search_length(v.tsv), @chunk_count::int), v.tsv
     FROM (
         SELECT g.id, search_vector(p.text_config, g.heading, g.content) AS tsv
         FROM given AS g

@@ -1,6 +1,6 @@
 -- name: StatisticsFold :one
 -- Folds a project's deltas into its statistics and says how many it took. At most one fold of a project runs at a time
--- (see StatisticsLock); lexemes go in order, so that folds of other projects cannot deadlock with it.
+-- (see StatisticsLock), so nobody else writes the project's rows.
 WITH taken AS (
     DELETE FROM lexeme_deltas AS d
     WHERE d.project_id = @project_id
@@ -14,9 +14,8 @@ change AS (
 ),
 lexemes AS (
     INSERT INTO lexeme_stats (project_id, lexeme, df)
-    SELECT @project_id, c.lexeme, greatest(c.df, 0) FROM change AS c WHERE c.df <> 0 ORDER BY c.lexeme
-    ON CONFLICT (project_id, lexeme) DO UPDATE
-    SET df = greatest(lexeme_stats.df + (SELECT c.df FROM change AS c WHERE c.lexeme = excluded.lexeme), 0)
+    SELECT @project_id, c.lexeme, c.df FROM change AS c WHERE c.df <> 0
+    ON CONFLICT (project_id, lexeme) DO UPDATE SET df = lexeme_stats.df + excluded.df
 ),
 corpus AS (
     INSERT INTO corpus_stats (project_id, store, n, total_length)

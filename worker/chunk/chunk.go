@@ -8,6 +8,7 @@
 package chunk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,22 +82,28 @@ type Chunk struct {
 	Page int
 	// Start and End are the chunk's byte range in the document's decoded text, a repeated header not included.
 	Start, End int
-	// EnrichedText is what is embedded: title, section and text.
-	EnrichedText string
+	// Prefix is what goes before the text where it is embedded: title and section, cut to their share of the window.
+	// The chunks of a section share one.
+	Prefix string
+}
+
+// EnrichedText is what is embedded: title, section and text. It is built anew each time, since the texts of all chunks of a
+// large file twice over would take as much memory again.
+func (c Chunk) EnrichedText() string {
+	switch {
+	case c.Prefix == "":
+		return c.Text
+	case c.Text == "":
+		return c.Prefix
+	default:
+		return c.Prefix + "\n" + c.Text
+	}
 }
 
 // Enrich builds the text that is embedded for a chunk: the document's title, the section unless it is the title, and
 // the text, a line each; empty ones are left out. Each text that is embedded for a chunk is built here.
 func Enrich(title, section, text string) string {
-	heading := Heading(title, section)
-	if heading == "" {
-		return text
-	}
-	if text == "" {
-		return heading
-	}
-
-	return heading + "\n" + text
+	return Chunk{Prefix: Heading(title, section), Text: text}.EnrichedText()
 }
 
 // Heading is what stands above the text in the enriched text: the title and, unless it is the same, the section.
@@ -112,9 +119,10 @@ func Heading(title, section string) string {
 }
 
 // Split cuts a document into chunks. A title or section that is too long for its share of the window is cut in the
-// enriched text only. What takes no token at all, such as lone accents, makes no chunk. It panics if opt is invalid. It calls Count a few times per piece of text, so the time it takes
-// grows with the length of the document.
-func Split(doc parse.Document, title string, opt Options) []Chunk {
+// enriched text only. What takes no token at all, such as lone accents, makes no chunk. It panics if opt is invalid. It
+// calls Count a few times per piece of text, so the time it takes grows with the length of the document; when ctx ends, it
+// stops with ctx's error.
+func Split(ctx context.Context, doc parse.Document, title string, opt Options) ([]Chunk, error) {
 	if err := opt.Validate(); err != nil {
 		panic("chunk: " + err.Error())
 	}
@@ -122,7 +130,7 @@ func Split(doc parse.Document, title string, opt Options) []Chunk {
 		opt.MaxBytes = DefaultMaxBytes
 	}
 
-	s := splitter{Options: opt, title: title}
+	s := splitter{Options: opt, ctx: ctx, title: title}
 	for i := range doc.Blocks {
 		block := &doc.Blocks[i]
 		switch {
@@ -135,14 +143,19 @@ func Split(doc parse.Document, title string, opt Options) []Chunk {
 		s.add(block)
 	}
 	s.flush()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("cut into chunks: %w", context.Cause(ctx))
+	}
 
-	return s.chunks
+	return s.chunks, nil
 }
 
 // splitter is the state of one Split.
 type splitter struct {
 	Options
 
+	// ctx is looked at for each piece; once it has ended, nothing more is cut.
+	ctx    context.Context //nolint:containedctx // It lives as long as the call of Split that it belongs to.
 	title  string
 	chunks []Chunk
 
@@ -150,6 +163,8 @@ type splitter struct {
 	section string
 	// prefix and prefixSection are the title and the section as the enriched text has them.
 	prefix, prefixSection string
+	// heading is what they make together.
+	heading string
 	// sectionRoom is the number of tokens that the section leaves for text; room and bytes are what a header leaves of
 	// that and of MaxBytes for a single piece or chunk.
 	sectionRoom, room, bytes int
@@ -165,6 +180,7 @@ type splitter struct {
 func (s *splitter) enter(path []string) {
 	s.section = strings.Join(path, " > ")
 	s.prefix, s.prefixSection = s.shorten(s.title, path)
+	s.heading = Heading(s.prefix, s.prefixSection)
 	s.sectionRoom = s.Size - s.Count(Enrich(s.prefix, s.prefixSection, ""))
 	s.setHeader("")
 }

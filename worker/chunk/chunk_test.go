@@ -1,6 +1,8 @@
 package chunk
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,7 +56,7 @@ func texts(t *testing.T, name, content string, opt Options) []string {
 		opt.Count = count
 	}
 	doc := mustParse(t, name, content)
-	chunks := Split(doc, "", opt)
+	chunks := mustSplit(doc, "", opt)
 	if err := verify(doc, chunks, opt); err != nil {
 		t.Error(err)
 	}
@@ -89,10 +91,38 @@ func TestPagesStayApart(t *testing.T) {
 	}}
 	count := func(s string) int { return len(strings.Fields(s)) }
 	for strategy, want := range map[string]int{"": 1, BySection: 1, ByPage: 2} {
-		chunks := Split(doc, "", Options{Size: 16, Strategy: strategy, Count: count})
+		chunks := mustSplit(doc, "", Options{Size: 16, Strategy: strategy, Count: count})
 		if len(chunks) != want || chunks[len(chunks)-1].Page != want {
 			t.Errorf("%q: %+v", strategy, chunks)
 		}
+	}
+}
+
+// mustSplit is Split where nothing ends it.
+func mustSplit(doc parse.Document, title string, opt Options) []Chunk {
+	chunks, err := Split(context.Background(), doc, title, opt)
+	if err != nil {
+		panic(err)
+	}
+
+	return chunks
+}
+
+func TestSplitStopsWithItsContext(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	counted := 0
+	stopping := func(s string) int {
+		if counted++; counted == 1000 {
+			cancel()
+		}
+
+		return count(s)
+	}
+	doc := mustParse(t, "a.txt", strings.Repeat("a ", 1<<20))
+	if chunks, err := Split(ctx, doc, "", Options{Size: 254, Count: stopping}); !errors.Is(err, context.Canceled) || chunks != nil || counted > 10_000 {
+		t.Errorf("%d chunks, %v, counted %d times", len(chunks), err, counted)
 	}
 }
 
@@ -205,10 +235,10 @@ func TestRangesAndSections(t *testing.T) {
 	t.Parallel()
 
 	doc := mustParse(t, "a.md", "# A\n\nOne two.\n\n## B\n\nThree <!-- no --> four.\n")
-	chunks := Split(doc, "Title", Options{Size: 32, Count: count})
+	chunks := mustSplit(doc, "Title", Options{Size: 32, Count: count})
 	want := []Chunk{
-		{Seq: 0, Text: "One two.", Section: "A", Start: 5, End: 13, EnrichedText: "Title\nA\nOne two."},
-		{Seq: 1, Text: "Three  four.", Section: "A > B", Start: 21, End: 44, EnrichedText: "Title\nA > B\nThree  four."},
+		{Seq: 0, Text: "One two.", Section: "A", Start: 5, End: 13, Prefix: "Title\nA"},
+		{Seq: 1, Text: "Three  four.", Section: "A > B", Start: 21, End: 44, Prefix: "Title\nA > B"},
 	}
 	if diff := cmp.Diff(want, chunks); diff != "" {
 		t.Error(diff)
@@ -223,7 +253,7 @@ func TestAbstractBecomesTwoEqualChunks(t *testing.T) {
 		fmt.Fprintf(&b, "Sentence %d tells about the cells %s. ", i, strings.Repeat("and more ", 5+i%4))
 	}
 	doc := mustParse(t, "", b.String())
-	chunks := Split(doc, "Cells and what is known about them after ten years", Options{Size: 254, Count: count})
+	chunks := mustSplit(doc, "Cells and what is known about them after ten years", Options{Size: 254, Count: count})
 	if len(chunks) != 2 {
 		t.Fatalf("%d tokens became %d chunks", count(b.String()), len(chunks))
 	}
@@ -252,11 +282,11 @@ func TestLongTitleAndSectionTakeAQuarter(t *testing.T) {
 			t.Parallel()
 
 			doc := parse.Document{Text: "The text.", Blocks: []parse.Block{{Kind: parse.Paragraph, Text: "The text.", End: 9, Path: test.path}}}
-			chunks := Split(doc, test.title, Options{Size: 64, Count: count})
+			chunks := mustSplit(doc, test.title, Options{Size: 64, Count: count})
 			if len(chunks) != 1 || chunks[0].Section != strings.Join(test.path, " > ") {
 				t.Fatalf("got %+v", chunks)
 			}
-			prefix := strings.TrimSuffix(chunks[0].EnrichedText, "\nThe text.")
+			prefix := strings.TrimSuffix(chunks[0].EnrichedText(), "\nThe text.")
 			if n := count(prefix); n > 16 || n == 0 || len(prefix) > 2*maxPrefixBytes+1 {
 				t.Errorf("prefix %q takes %d tokens", prefix, n)
 			}
@@ -275,7 +305,7 @@ func TestPagesComeFromBlocks(t *testing.T) {
 	doc := parse.Document{Text: "one\ntwo", Blocks: []parse.Block{
 		{Kind: parse.Paragraph, Text: "one", Page: 3, End: 3}, {Kind: parse.Paragraph, Text: "two", Page: 4, Start: 4, End: 7},
 	}}
-	chunks := Split(doc, "", Options{Size: 16, Count: count})
+	chunks := mustSplit(doc, "", Options{Size: 16, Count: count})
 	if len(chunks) != 1 || chunks[0].Page != 3 || chunks[0].Start != 0 || chunks[0].End != 7 {
 		t.Errorf("got %+v", chunks)
 	}
@@ -288,7 +318,7 @@ func TestCountThatIsNotAdditive(t *testing.T) {
 	square := func(s string) int { n := count(s); return n + n*n/20 }
 	doc := mustParse(t, "a.txt", strings.Repeat("Some words make a sentence. ", 200))
 	opt := Options{Size: 40, Overlap: 8, Count: square}
-	if err := verify(doc, Split(doc, "A title", opt), opt); err != nil {
+	if err := verify(doc, mustSplit(doc, "A title", opt), opt); err != nil {
 		t.Error(err)
 	}
 }

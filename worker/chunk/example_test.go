@@ -1,6 +1,7 @@
 package chunk_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -24,7 +25,11 @@ Open the valve by a quarter turn before you press the red button. Wait until the
 	}
 
 	words := func(s string) int { return len(strings.Fields(s)) }
-	for _, c := range chunk.Split(doc, doc.Title, chunk.Options{Size: 24, Count: words}) {
+	chunks, err := chunk.Split(context.Background(), doc, doc.Title, chunk.Options{Size: 24, Count: words})
+	if err != nil {
+		panic(err)
+	}
+	for _, c := range chunks {
 		fmt.Printf("%d [%s] %s\n", c.Seq, c.Section, c.Text)
 	}
 	// Output:

@@ -94,7 +94,7 @@ func (s *splitter) emit(pieces []piece) {
 			return
 		}
 	}
-	if len(pieces) == 1 && parse.Blank(pieces[0].text()) || s.Count(chunk.EnrichedText) == 0 {
+	if len(pieces) == 1 && parse.Blank(pieces[0].text()) || s.Count(chunk.EnrichedText()) == 0 {
 		return // Nothing that a reader or the model would see.
 	}
 	chunk.Seq = len(s.chunks)
@@ -103,7 +103,7 @@ func (s *splitter) emit(pieces []piece) {
 }
 
 func (s *splitter) fits(chunk Chunk) bool {
-	return len(chunk.Text) <= s.MaxBytes && s.Count(chunk.EnrichedText) <= s.Size
+	return len(chunk.Text) <= s.MaxBytes && s.Count(chunk.EnrichedText()) <= s.Size
 }
 
 // chunk joins pieces. Within a block their text is the block's, with the white space between them.
@@ -134,7 +134,7 @@ func (s *splitter) chunk(pieces []piece) Chunk {
 
 	return Chunk{
 		Text: text, Section: s.section, Page: first.block.Page, Start: start, End: end,
-		EnrichedText: Enrich(s.prefix, s.prefixSection, text),
+		Prefix: s.heading,
 	}
 }
 

@@ -69,6 +69,9 @@ func (s *splitter) cut(block *parse.Block, start int) {
 // refine pushes block.Text[start:end] as one piece if it fits, else it cuts it by the first of finer and refines what
 // comes out by the rest. price is the price of ending a chunk at end; large means that it is known not to fit.
 func (s *splitter) refine(block *parse.Block, start, end int, price float64, finer []cutter, large bool) {
+	if s.ctx.Err() != nil {
+		return
+	}
 	text := block.Text[start:end]
 	if !large {
 		if tokens, fits := s.measure(text); fits {
@@ -94,7 +97,7 @@ func (s *splitter) refine(block *parse.Block, start, end int, price float64, fin
 
 // chop cuts a single word that is too long for a chunk, at character borders.
 func (s *splitter) chop(block *parse.Block, start, end int, price float64) {
-	for start < end {
+	for start < end && s.ctx.Err() == nil {
 		step := runeBorder(block.Text[start:end], s.bytes)
 		tokens, fits := s.measure(block.Text[start : start+step])
 		for !fits && step > 1 {

@@ -25,12 +25,12 @@ func verify(doc parse.Document, chunks []Chunk, opt Options) error {
 			return fmt.Errorf("chunk %d has number %d", i, c.Seq)
 		case parse.Blank(c.Text):
 			return fmt.Errorf("chunk %d is blank", i)
-		case opt.Count(c.EnrichedText) > opt.Size:
-			return fmt.Errorf("chunk %d takes %d tokens: %q", i, opt.Count(c.EnrichedText), c.EnrichedText)
+		case opt.Count(c.EnrichedText()) > opt.Size:
+			return fmt.Errorf("chunk %d takes %d tokens: %q", i, opt.Count(c.EnrichedText()), c.EnrichedText())
 		case len(c.Text) > opt.MaxBytes:
 			return fmt.Errorf("chunk %d has %d bytes", i, len(c.Text))
-		case !strings.HasSuffix(c.EnrichedText, c.Text):
-			return fmt.Errorf("chunk %d: enriched text %q doesn't end in %q", i, c.EnrichedText, c.Text)
+		case !strings.HasSuffix(c.EnrichedText(), c.Text):
+			return fmt.Errorf("chunk %d: enriched text %q doesn't end in %q", i, c.EnrichedText(), c.Text)
 		case c.Start < start || c.End < end || c.End <= c.Start || c.End > len(doc.Text):
 			return fmt.Errorf("chunk %d: range %d to %d after %d to %d of %d", i, c.Start, c.End, start, end, len(doc.Text))
 		}
@@ -103,14 +103,14 @@ func TestRandomDocuments(t *testing.T) {
 			opt.Overlap = random.IntN(opt.Size/2 + 1)
 		}
 		title := text(random, random.IntN(10))
-		chunks := Split(doc, title, opt)
+		chunks := mustSplit(doc, title, opt)
 		if err := verify(doc, chunks, opt); err != nil {
 			t.Fatalf("document %d (%s, %+v): %v\n%q", i, names[i%len(names)], opt, err, doc.Text)
 		}
 		if len(chunks) == 0 {
 			t.Fatalf("document %d has no chunk: %q", i, doc.Text)
 		}
-		if !reflect.DeepEqual(chunks, Split(doc, title, opt)) {
+		if !reflect.DeepEqual(chunks, mustSplit(doc, title, opt)) {
 			t.Fatalf("document %d is split differently the second time", i)
 		}
 	}
@@ -128,7 +128,7 @@ func TestWordsThatFitStayWhole(t *testing.T) {
 			known[word] = true
 			b.WriteString(word + []string{" ", "\n", "\n\n", "\t"}[random.IntN(4)])
 		}
-		for _, c := range Split(mustParse(t, "a.txt", b.String()), "", Options{Size: 16 + random.IntN(60), Overlap: random.IntN(9), MaxBytes: 300, Count: count}) {
+		for _, c := range mustSplit(mustParse(t, "a.txt", b.String()), "", Options{Size: 16 + random.IntN(60), Overlap: random.IntN(9), MaxBytes: 300, Count: count}) {
 			for _, word := range strings.Fields(c.Text) {
 				if !known[word] {
 					t.Fatalf("%q is a part of a word", word)
@@ -146,7 +146,7 @@ func TestEachRecordOnce(t *testing.T) {
 	for i := range 3000 {
 		fmt.Fprintf(&b, "T%04d,\"line one\nline two of %d\"\n", i, i)
 	}
-	chunks := Split(mustParse(t, "a.csv", b.String()), "Tickets", Options{Size: 100, Count: count})
+	chunks := mustSplit(mustParse(t, "a.csv", b.String()), "Tickets", Options{Size: 100, Count: count})
 	seen := 0
 	for _, c := range chunks {
 		if !strings.HasPrefix(c.Text, "ticket,remark\nT") || !strings.HasSuffix(c.Text, "\"") {
@@ -190,7 +190,7 @@ func TestLargeInputs(t *testing.T) {
 			counted := 0
 			opt := Options{Size: 254, Count: func(s string) int { counted += len(s); return count(s) }}
 			start := time.Now()
-			chunks := Split(doc, "Title", opt)
+			chunks := mustSplit(doc, "Title", opt)
 			if took := time.Since(start); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
@@ -214,7 +214,7 @@ func BenchmarkSplit(b *testing.B) {
 			b.SetBytes(int64(len(doc.Text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				Split(doc, "Title", Options{Size: 254, Count: count})
+				mustSplit(doc, "Title", Options{Size: 254, Count: count})
 			}
 		})
 	}
@@ -233,7 +233,7 @@ func FuzzSplit(f *testing.F) {
 		}
 		opt := Options{Size: max(int(size), minSize), MaxBytes: 256, Count: count}
 		opt.Overlap = min(int(overlap), opt.Size/2)
-		chunks := Split(doc, title, opt)
+		chunks := mustSplit(doc, title, opt)
 		if err := verify(doc, chunks, opt); err != nil {
 			t.Fatal(err)
 		}

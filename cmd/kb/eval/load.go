@@ -87,7 +87,7 @@ func load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, pr
 	}
 	source := worker.Source{
 		ProjectID: projectID, Filename: document.ID, Title: document.Title, DocType: parse.TypeNote, Tags: db.TagBag(nil),
-		ContentHash: hash[:], Data: []byte(document.Text),
+		ContentHash: hash[:], Size: int64(len(document.Text)), Data: []byte(document.Text),
 	}
 	if document.Store != "" {
 		source.Tags = db.TagBag([]string{storeTag(document.Store)})
