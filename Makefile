@@ -10,6 +10,9 @@ FUZZTIME ?= 30s
 COUNT ?= 1
 BASE ?= main
 SETS ?=
+CASES ?=
+BIG ?=
+ONLY ?=
 TESTFLAGS ?=
 
 TOOLS = $(shell $(PYTHON) scripts/setup.py where)/tools
@@ -20,7 +23,7 @@ VULN = $(TOOLS)/govulncheck-v1.9.0
 # The version is in VERSION; a stamp would only make the build depend on git and on who owns the clone.
 GO_BUILD = CGO_ENABLED=1 go build -trimpath -buildvcs=false
 
-.PHONY: help build runtime setup setup/models tools run bin/withdb test test/race fuzz eval bench bench/compare lint vet/sql vuln \
+.PHONY: help build runtime setup setup/models tools run bin/withdb test test/race fuzz eval cases bench bench/compare lint vet/sql vuln \
 	generate verify check db/up db/reset clean
 
 help: ## list the targets
@@ -61,6 +64,9 @@ fuzz: setup bin/withdb ## run each fuzz test for FUZZTIME (30s)
 eval: export KB_DATA_DIR ?= $(CURDIR)/.data/eval
 eval: setup ## measure search quality on the judged sets SETS="DIR..."
 	bin/kb eval $(SETS)
+
+cases: setup ## try public failure cases, whose generators are in CASES=DIR, on a server (BIG=1: large files; ONLY=PDF,JOB-01)
+	@$(PYTHON) scripts/cases.py $(if $(BIG),--big) $(if $(ONLY),--only $(ONLY)) bin/kb "$(CASES)"
 
 bench: setup bin/withdb ## run the benchmarks COUNT times (1)
 	bin/withdb go test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
