@@ -62,6 +62,12 @@ func setup(t *testing.T, embedder embed.Embedder) *bundle {
 	return &bundle{pool: pool, dir: dir, bucket: bucket, ingester: ingester, client: client}
 }
 
+// setupOn gives an ingester with another embedder of the same space, on the database of a bundle.
+func setupOn(t *testing.T, b *bundle, embedder embed.Embedder) *worker.Ingester {
+	t.Helper()
+	return worker.NewIngester(spaces(t, b.pool, embedder), worker.Reader{}, job.Chunking{})
+}
+
 // spaces registers the space of each embedder, the first one's as the active one.
 func spaces(t *testing.T, pool *pgxpool.Pool, embedders ...embed.Embedder) *worker.Spaces {
 	t.Helper()
