@@ -3,7 +3,6 @@ package parse
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -165,11 +164,7 @@ func TestMarkdownHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			start := time.Now()
 			mustParse(t, "a.md", "", in)
-			if took := time.Since(start); took > 20*time.Second {
-				t.Errorf("took %v", took)
-			}
 		})
 	}
 }

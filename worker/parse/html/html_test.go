@@ -3,7 +3,6 @@ package html
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/encoding/charmap"
@@ -166,11 +165,7 @@ func TestHostilePagesTakeLinearTime(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 
-			start := time.Now()
 			mustParse(t, []byte(test.data))
-			if took := time.Since(start); took > 20*time.Second {
-				t.Errorf("took %v", took)
-			}
 		})
 	}
 }

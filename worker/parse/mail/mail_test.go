@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -144,13 +143,9 @@ func TestHostileMessagesTakeLinearTime(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 
-			start := time.Now()
 			doc, err := Parse([]byte(test.data))
 			if err := buildtest.CheckResult(doc, err); err != nil {
 				t.Error(err)
-			}
-			if took := time.Since(start); took > 20*time.Second {
-				t.Errorf("took %v", took)
 			}
 		})
 	}
