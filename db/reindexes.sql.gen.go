@@ -223,7 +223,7 @@ func (q *Queries) ReindexInsert(ctx context.Context, db DBTX, arg ReindexInsertP
 const reindexMissing = `-- name: ReindexMissing :many
 SELECT c.project_id, c.document_id, c.id, c.enriched_text
 FROM chunks AS c
-WHERE c.id <> ALL ($1::uuid[])
+WHERE c.id <> ALL (coalesce($1::uuid[], '{}'))
     AND NOT EXISTS (
         SELECT FROM embeddings AS e
         WHERE e.project_id = c.project_id AND e.document_id = c.document_id AND e.chunk_id = c.id AND e.space_id = $2

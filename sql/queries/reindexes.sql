@@ -80,7 +80,7 @@ LIMIT @max_results::int;
 -- No project: a reindex is the whole deployment's.
 SELECT c.project_id, c.document_id, c.id, c.enriched_text
 FROM chunks AS c
-WHERE c.id <> ALL (@blank::uuid[])
+WHERE c.id <> ALL (coalesce(@blank::uuid[], '{}'))
     AND NOT EXISTS (
         SELECT FROM embeddings AS e
         WHERE e.project_id = c.project_id AND e.document_id = c.document_id AND e.chunk_id = c.id AND e.space_id = @space_id
