@@ -87,7 +87,8 @@ type Chunk struct {
 	Prefix string
 }
 
-// EnrichedText is what is embedded: title, section and text. It is built anew each time, since the texts of all chunks of a
+// EnrichedText is what is embedded: title, section and text, a line each; empty ones are left out. Each text that is embedded
+// for a chunk is built here. It is built anew each time, since the texts of all chunks of a
 // large file twice over would take as much memory again.
 func (c Chunk) EnrichedText() string {
 	switch {
@@ -98,12 +99,6 @@ func (c Chunk) EnrichedText() string {
 	default:
 		return c.Prefix + "\n" + c.Text
 	}
-}
-
-// Enrich builds the text that is embedded for a chunk: the document's title, the section unless it is the title, and
-// the text, a line each; empty ones are left out. Each text that is embedded for a chunk is built here.
-func Enrich(title, section, text string) string {
-	return Chunk{Prefix: Heading(title, section), Text: text}.EnrichedText()
 }
 
 // Heading is what stands above the text in the enriched text: the title and, unless it is the same, the section.
@@ -161,9 +156,7 @@ type splitter struct {
 
 	// The section that is being cut.
 	section string
-	// prefix and prefixSection are the title and the section as the enriched text has them.
-	prefix, prefixSection string
-	// heading is what they make together.
+	// heading is the title and the section as the enriched text has them.
 	heading string
 	// sectionRoom is the number of tokens that the section leaves for text; room and bytes are what a header leaves of
 	// that and of MaxBytes for a single piece or chunk.
@@ -179,9 +172,8 @@ type splitter struct {
 // enter begins a section.
 func (s *splitter) enter(path []string) {
 	s.section = strings.Join(path, " > ")
-	s.prefix, s.prefixSection = s.shorten(s.title, path)
-	s.heading = Heading(s.prefix, s.prefixSection)
-	s.sectionRoom = s.Size - s.Count(Enrich(s.prefix, s.prefixSection, ""))
+	s.heading = Heading(s.shorten(s.title, path))
+	s.sectionRoom = s.Size - s.Count(s.heading)
 	s.setHeader("")
 }
 

@@ -138,7 +138,7 @@ func TestEnrich(t *testing.T) {
 		"HeadingOnly":        {"T", "A", "", "T\nA"},
 		"NothingIsNoNewline": {"", "", "", ""},
 	} {
-		if got := Enrich(test.title, test.section, test.text); got != test.want {
+		if got := (Chunk{Prefix: Heading(test.title, test.section), Text: test.text}).EnrichedText(); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}

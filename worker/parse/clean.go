@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 )
 
+// SignatureOLE is what the containers of old office documents begin with, and of encrypted new ones.
+const SignatureOLE = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
 // signatures are the first bytes of common files that are not text, and what to call them.
 var signatures = []struct{ prefix, name string }{
 	{"%PDF-", "a PDF document"},
@@ -27,7 +30,7 @@ var signatures = []struct{ prefix, name string }{
 	{"\xcf\xfa\xed\xfe", "a program"},
 	{"\x00asm", "a program"},
 	{"MZ\x90\x00", "a program"},
-	{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old office document"},
+	{SignatureOLE, "an old office document"},
 	{"SQLite format 3\x00", "a database"},
 	{"OggS\x00", "an audio or video file"},
 	{"ID3\x03", "an audio file"},

@@ -27,7 +27,7 @@ var magics = []struct {
 	format Format
 }{
 	{"PK\x03\x04", formatZIP},
-	{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", formatOLE},
+	{SignatureOLE, formatOLE},
 	{"\x89PNG\r\n\x1a\n", FormatImage},
 	{"\xff\xd8\xff", FormatImage},
 	{"GIF87a", FormatImage},

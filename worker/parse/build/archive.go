@@ -21,7 +21,6 @@ const (
 	ratioFrom    = 16 << 20  // Entries below this size may be packed as tight as they like.
 	maxRatio     = 200
 	directorySig = "PK\x01\x02"
-	oleSig       = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 )
 
 // encryptedPackage is the name of the stream, in UTF-16, that an encrypted office file keeps its content in.
@@ -56,7 +55,7 @@ type Archive struct {
 // OpenArchive opens a container. The error is a *parse.Error whose Code is "corrupt", "too_large", "password_required"
 // (an encrypted office file) or "unsupported_type" (an office file of before 2007).
 func OpenArchive(data []byte, kind Kind) (*Archive, error) {
-	if bytes.HasPrefix(data, []byte(oleSig)) {
+	if bytes.HasPrefix(data, []byte(parse.SignatureOLE)) {
 		if bytes.Contains(data, encryptedPackage) {
 			return nil, kind.passwordRequired()
 		}

@@ -24,7 +24,7 @@ const (
 // Parse reads a message. The error is a *parse.Error whose Code is "corrupt", "too_large", "unsupported_type" (a message
 // saved by Outlook) or "empty".
 func Parse(data []byte) (parse.Document, error) {
-	if bytes.HasPrefix(data, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")) {
+	if bytes.HasPrefix(data, []byte(parse.SignatureOLE)) {
 		return parse.Document{}, &parse.Error{Code: "unsupported_type", Message: "The file is in Outlook's own format; save the message as .eml."}
 	}
 	root, err := readMessage(data)

@@ -125,7 +125,7 @@ func Zip(t testing.TB, entries ...Entry) []byte {
 
 // OLE returns the start of an old binary office file, which holds a stream of the given name.
 func OLE(stream string) []byte {
-	data := append([]byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), make([]byte, 504)...)
+	data := append([]byte(parse.SignatureOLE), make([]byte, 504)...)
 	for _, r := range stream {
 		data = append(data, byte(r), 0)
 	}
