@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kb-search/kb/db"
@@ -296,13 +297,22 @@ func (s *Server) jobGet(ctx context.Context, in *jobGetInput) (*jobGetOutput, er
 	if !ok {
 		return nil, errNotFound("job")
 	}
-	row, err := s.queries.JobGet(ctx, s.Conn, db.JobGetParams{ProjectID: projectOf(ctx), ID: id})
-	if db.Kind(err) == db.KindNotFound {
-		return nil, errNotFound("job")
-	}
+	row, err := s.findJob(ctx, s.Conn, id)
 	if err != nil {
-		return nil, fmt.Errorf("get job %s: %w", id, err)
+		return nil, err
 	}
 	body, err := newJob(row)
 	return &jobGetOutput{Body: body}, err
+}
+
+// findJob gives a job, or the error that says there is none.
+func (s *Server) findJob(ctx context.Context, conn db.DBTX, id uuid.UUID) (db.Job, error) {
+	row, err := s.queries.JobGet(ctx, conn, db.JobGetParams{ProjectID: projectOf(ctx), ID: id})
+	if db.Kind(err) == db.KindNotFound {
+		return db.Job{}, errNotFound("job")
+	}
+	if err != nil {
+		return db.Job{}, fmt.Errorf("get job %s: %w", id, err)
+	}
+	return row, nil
 }

@@ -37,7 +37,7 @@ func (s *Server) jobCancel(ctx context.Context, in *jobGetInput) (*jobGetOutput,
 	}
 	row, err := s.queries.JobCancel(ctx, s.Conn, db.JobCancelParams{ProjectID: projectOf(ctx), ID: id})
 	if db.Kind(err) == db.KindNotFound {
-		return nil, s.whyNotCancelled(ctx, id)
+		return nil, s.refuseState(ctx, s.Conn, id, "job_ended", "The job has ended already: it is %s.")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cancel job %s: %w", id, err)
@@ -52,21 +52,6 @@ func (s *Server) jobCancel(ctx context.Context, in *jobGetInput) (*jobGetOutput,
 	return &jobGetOutput{Body: body}, err
 }
 
-// whyNotCancelled tells a job that has ended from one that is not there.
-func (s *Server) whyNotCancelled(ctx context.Context, id uuid.UUID) error {
-	row, err := s.queries.JobGet(ctx, s.Conn, db.JobGetParams{ProjectID: projectOf(ctx), ID: id})
-	if db.Kind(err) == db.KindNotFound {
-		return errNotFound("job")
-	}
-	if err != nil {
-		return fmt.Errorf("get job %s: %w", id, err)
-	}
-	return &Error{
-		status: http.StatusConflict, Short: "conflict", Code: "job_ended",
-		Message: fmt.Sprintf("The job has ended already: it is %s.", row.Status),
-	}
-}
-
 func (s *Server) jobRetry(ctx context.Context, in *jobGetInput) (*jobGetOutput, error) {
 	id, ok := parseID(prefixJob, in.JobID)
 	if !ok {
@@ -77,7 +62,7 @@ func (s *Server) jobRetry(ctx context.Context, in *jobGetInput) (*jobGetOutput, 
 		var err error
 		row, err = s.queries.JobRetry(ctx, tx, db.JobRetryParams{ProjectID: projectOf(ctx), ID: id})
 		if db.Kind(err) == db.KindNotFound {
-			return s.whyNotRetried(ctx, tx, id)
+			return s.refuseState(ctx, tx, id, "job_not_failed", "Only a failed or cancelled job can be tried again; this one is %s.")
 		}
 		if err != nil {
 			return fmt.Errorf("queue job %s again: %w", id, err)
@@ -108,17 +93,11 @@ func (s *Server) jobRetry(ctx context.Context, in *jobGetInput) (*jobGetOutput, 
 	return &jobGetOutput{Body: body}, err
 }
 
-// whyNotRetried tells a job that can't be tried again from one that is not there.
-func (s *Server) whyNotRetried(ctx context.Context, conn db.DBTX, id uuid.UUID) error {
-	row, err := s.queries.JobGet(ctx, conn, db.JobGetParams{ProjectID: projectOf(ctx), ID: id})
-	if db.Kind(err) == db.KindNotFound {
-		return errNotFound("job")
-	}
+// refuseState tells a job whose status forbids what was asked from one that is not there. message takes the status.
+func (s *Server) refuseState(ctx context.Context, conn db.DBTX, id uuid.UUID, code, message string) error {
+	row, err := s.findJob(ctx, conn, id)
 	if err != nil {
-		return fmt.Errorf("get job %s: %w", id, err)
+		return err
 	}
-	return &Error{
-		status: http.StatusConflict, Short: "conflict", Code: "job_not_failed",
-		Message: fmt.Sprintf("Only a failed or cancelled job can be tried again; this one is %s.", row.Status),
-	}
+	return &Error{status: http.StatusConflict, Short: "conflict", Code: code, Message: fmt.Sprintf(message, row.Status)}
 }

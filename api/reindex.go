@@ -75,9 +75,9 @@ type reindexOutput struct {
 }
 
 func (s *Server) reindexStart(ctx context.Context, _ *struct{}) (*reindexOutput, error) {
-	space, err := s.queries.EmbeddingSpaceGet(ctx, s.Conn, s.ConfiguredSpace)
+	space, err := s.findSpace(ctx, s.ConfiguredSpace)
 	if err != nil {
-		return nil, fmt.Errorf("read embedding space %d: %w", s.ConfiguredSpace, err)
+		return nil, err
 	}
 	return s.reindexInto(ctx, space, space.Active)
 }
@@ -110,19 +110,32 @@ func (s *Server) reindexInto(ctx context.Context, space db.EmbeddingSpace, renew
 	if err != nil {
 		return nil, fmt.Errorf("start a reindex: %w", err)
 	}
-	return s.newReindex(ctx, row)
+	return s.newReindex(row, space), nil
 }
 
-func (s *Server) newReindex(ctx context.Context, row db.Reindex) (*reindexOutput, error) {
-	space, err := s.queries.EmbeddingSpaceGet(ctx, s.Conn, row.SpaceID)
+// describeReindex gives a reindex with the space that it is about.
+func (s *Server) describeReindex(ctx context.Context, row db.Reindex) (*reindexOutput, error) {
+	space, err := s.findSpace(ctx, row.SpaceID)
 	if err != nil {
-		return nil, fmt.Errorf("read embedding space %d: %w", row.SpaceID, err)
+		return nil, err
 	}
+	return s.newReindex(row, space), nil
+}
+
+func (s *Server) findSpace(ctx context.Context, id int32) (db.EmbeddingSpace, error) {
+	space, err := s.queries.EmbeddingSpaceGet(ctx, s.Conn, id)
+	if err != nil {
+		return db.EmbeddingSpace{}, fmt.Errorf("read embedding space %d: %w", id, err)
+	}
+	return space, nil
+}
+
+func (s *Server) newReindex(row db.Reindex, space db.EmbeddingSpace) *reindexOutput {
 	body := s.newSpace(space)
 	return &reindexOutput{Body: reindexBody{
 		State: string(row.State), Space: &body, Done: row.Done, Total: row.Total, Error: row.Error, StartedAt: utc(&row.CreatedAt),
 		CompletedAt: utc(row.CompletedAt),
-	}}, nil
+	}}
 }
 
 func (s *Server) reindexGet(ctx context.Context, _ *struct{}) (*reindexOutput, error) {
@@ -133,7 +146,7 @@ func (s *Server) reindexGet(ctx context.Context, _ *struct{}) (*reindexOutput, e
 	if err != nil {
 		return nil, fmt.Errorf("read the last reindex: %w", err)
 	}
-	return s.newReindex(ctx, row)
+	return s.describeReindex(ctx, row)
 }
 
 func (s *Server) reindexCancel(ctx context.Context, _ *struct{}) (*reindexOutput, error) {
@@ -144,5 +157,5 @@ func (s *Server) reindexCancel(ctx context.Context, _ *struct{}) (*reindexOutput
 	if err != nil {
 		return nil, fmt.Errorf("cancel the reindex: %w", err)
 	}
-	return s.newReindex(ctx, row)
+	return s.describeReindex(ctx, row)
 }

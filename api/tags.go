@@ -194,7 +194,7 @@ func (s *Server) documentTagsMerge(ctx context.Context, in *documentTagsMergeInp
 	if err != nil {
 		return nil, err
 	}
-	row, err := s.changeTags(ctx, in.DocumentID, added, []string{}, "body")
+	row, err := s.changeTags(ctx, in.DocumentID, added, nil, "body")
 	if err != nil {
 		return nil, err
 	}
