@@ -20,6 +20,7 @@ import (
 	"gocloud.dev/blob"
 
 	"github.com/kb-search/kb"
+	"github.com/kb-search/kb/api/auth"
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/embed"
@@ -33,7 +34,7 @@ type Enqueuer interface {
 
 // Options are what the server stands on.
 type Options struct {
-	// ProjectID is the project of all requests. Defaults to the default project.
+	// ProjectID is the project of callers who have no other one. Defaults to the default project.
 	ProjectID uuid.UUID
 	Conn      db.Conn
 	Bucket    *blob.Bucket
@@ -51,8 +52,11 @@ type Options struct {
 	Device embed.Device
 	// Database says where the database comes from, as /status shows it: embedded or external.
 	Database string
-	// APIKey is the bearer token that requests must carry; empty means that they need none.
+	// APIKey is the bearer token of an admin, and Tokens checks the tokens of others. With neither, requests need no token.
 	APIKey string
+	Tokens *auth.Tokens
+	// Origins are the web origins whose pages may call the server; "*" stands for all.
+	Origins []string
 	// MaxUploadBytes is the largest file or note.
 	MaxUploadBytes int64
 	// SearchTimeout bounds one search.
@@ -66,6 +70,7 @@ type Server struct {
 	queries *db.Queries
 	handler http.Handler
 	openAPI *huma.OpenAPI
+	live    liveProjects
 }
 
 // New builds a server. It opens nothing: what it stands on is there already.
@@ -77,6 +82,7 @@ func New(opts Options) *Server {
 	s.openAPI = api.OpenAPI()
 
 	s.registerHealth(api)
+	s.registerErrorCatalog(mux)
 	s.registerStatus(api)
 	s.registerReindex(api)
 	s.registerJobs(api)
@@ -88,7 +94,7 @@ func New(opts Options) *Server {
 	s.registerSearch(api)
 	documentErrors(s.openAPI)
 
-	s.handler = s.recoverPanics(s.enterProject(s.logRequests(s.authenticate(s.refuseEncoded(jsonErrors(mux))))))
+	s.handler = s.recoverPanics(s.allowOrigins(s.logRequests(s.authenticate(s.refuseEncoded(jsonErrors(mux))))))
 	return s
 }
 
@@ -100,7 +106,12 @@ func (s *Server) OpenAPI() *huma.OpenAPI { return s.openAPI }
 
 // setUpHuma sets what huma keeps in variables of its package; once, since a process may have several servers.
 var setUpHuma = sync.OnceFunc(func() {
-	huma.NewError = newHumaError
+	huma.NewError = func(status int, message string, details ...error) huma.StatusError {
+		return newHumaError(status, message, details...)
+	}
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, details ...error) huma.StatusError {
+		return newHumaError(status, message, details...).in(familyOf(ctx.Operation().Path))
+	}
 	huma.DefaultArrayNullable = false
 	huma.ValidateStrictCasing = true
 })
@@ -116,7 +127,7 @@ func config() huma.Config {
 	config.CreateHooks = nil
 	config.RejectUnknownQueryParameters = true
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"bearerAuth": {Type: "http", Scheme: "bearer", Description: "The key of KB_API_KEY, when the server has one."},
+		"bearerAuth": {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A token, an API key (sk_...), or the key of KB_API_KEY; none where the server is configured for none."},
 	}
 	config.Security = []map[string][]string{{"bearerAuth": {}}}
 	return config

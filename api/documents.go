@@ -70,7 +70,7 @@ func (s *Server) registerDocuments(api huma.API) {
 	}, s.documentList)
 	register(s, api, operation{
 		ID: "getDocument", Method: http.MethodGet, Path: "/api/v1/documents/{document_id}", Tag: "Documents",
-		Summary: "Get a document with its chunks", Action: "documents:GetDocument", Errors: []int{http.StatusNotFound},
+		Summary: "Get a document with its chunks", Action: getDocument, Errors: []int{http.StatusNotFound},
 	}, s.documentGet)
 	register(s, api, operation{
 		ID: "deleteDocument", Method: http.MethodDelete, Path: "/api/v1/documents/{document_id}", Tag: "Documents",
@@ -172,7 +172,7 @@ type documentInput struct {
 	DocumentID string `path:"document_id" doc:"The document's id"`
 }
 
-// findDocument gives the document of a public id, or the error that says there is none.
+// findDocument gives the document of a public id that the caller may do the operation to, or the error that says there is none.
 func (s *Server) findDocument(ctx context.Context, publicID string) (db.Document, error) {
 	id, ok := parseID(prefixDocument, publicID)
 	if !ok {
@@ -185,7 +185,14 @@ func (s *Server) findDocument(ctx context.Context, publicID string) (db.Document
 	if err != nil {
 		return db.Document{}, fmt.Errorf("get document %s: %w", id, err)
 	}
-	return row, nil
+	switch a := accessOf(ctx); {
+	case a.mayDocument(a.action, row):
+		return row, nil
+	case a.write && a.mayDocument(getDocument, row):
+		return db.Document{}, errForbidden(a.action)
+	default:
+		return db.Document{}, errNotFound("document")
+	}
 }
 
 type documentDetailOutput struct {
@@ -243,12 +250,13 @@ type documentDeleted struct {
 }
 
 func (s *Server) documentDelete(ctx context.Context, in *documentInput) (*documentDeletedOutput, error) {
-	id, ok := parseID(prefixDocument, in.DocumentID)
-	if !ok {
-		return nil, errNotFound("document")
+	found, err := s.findDocument(ctx, in.DocumentID)
+	if err != nil {
+		return nil, err
 	}
+	id := found.ID
 	var originals []string
-	err := db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
+	err = db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
 		versions, err := s.queries.DocumentVersionList(ctx, tx, db.DocumentVersionListParams{ProjectID: projectOf(ctx), DocumentID: id})
 		if err != nil {
 			return fmt.Errorf("list the versions of document %s: %w", id, err)

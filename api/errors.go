@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -31,6 +32,8 @@ type Error struct {
 	// Supported lists the file types that the server reads.
 	Supported []string `json:"supported,omitempty" doc:"The supported file types"`
 
+	// meta has further details in K's form.
+	meta   map[string]any
 	status int
 }
 
@@ -38,6 +41,17 @@ func (e *Error) Error() string { return e.Message }
 
 // GetStatus implements huma.StatusError.
 func (e *Error) GetStatus() int { return e.status }
+
+func errUnauthorized(short, code, message string) *Error {
+	return &Error{status: http.StatusUnauthorized, Short: short, Code: code, Message: message}
+}
+
+func errForbidden(action string) *Error {
+	return &Error{
+		status: http.StatusForbidden, Short: "forbidden", Code: "forbidden",
+		Message: "The caller may not do this; it takes a policy that allows " + action + ".",
+	}
+}
 
 func errNotFound(what string) *Error {
 	return &Error{status: http.StatusNotFound, Short: "not found", Code: "not_found", Message: "There is no such " + what + "."}
@@ -91,7 +105,7 @@ func (s *Server) mapError(ctx context.Context, operationID string, err error) *E
 
 // newHumaError is what huma calls for the errors that it finds itself: a body that does not fit its schema, and the like.
 // It names the field and leaves the caller's values out.
-func newHumaError(status int, message string, details ...error) huma.StatusError {
+func newHumaError(status int, message string, details ...error) *Error {
 	if status == http.StatusUnprocessableEntity || status == 0 {
 		status = http.StatusBadRequest
 	}
@@ -125,28 +139,33 @@ func newHumaError(status int, message string, details ...error) huma.StatusError
 	return e
 }
 
-// write sends an error outside of huma.
-func (e *Error) write(w http.ResponseWriter) {
+// write sends an error outside of huma, in the form of the request's path.
+func (e *Error) write(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.status)
-	_ = json.NewEncoder(w).Encode(e)
+	_ = json.NewEncoder(w).Encode(e.in(familyOf(r.URL.Path)))
 }
 
-// documentErrors takes the status that huma documents on its own out of the document: validation answers 400 here.
+// documentErrors gives each operation the errors that it really has: validation answers 400 here, not huma's 422, and the
+// paths of the knowledge API have a form of their own.
 func documentErrors(document *huma.OpenAPI) {
-	for _, path := range document.Paths {
-		for _, op := range []*huma.Operation{path.Get, path.Put, path.Post, path.Delete, path.Patch} {
+	enveloped := document.Components.Schemas.Schema(reflect.TypeFor[envelope](), true, "Envelope")
+	for path, item := range document.Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
 			if op == nil {
 				continue
 			}
-			validation, found := op.Responses["422"]
-			if !found || strings.Contains(op.Description, "422") {
-				continue
+			if validation, found := op.Responses["422"]; found && !strings.Contains(op.Description, "422") {
+				delete(op.Responses, "422")
+				if op.Responses["400"] == nil {
+					validation.Description = http.StatusText(http.StatusBadRequest)
+					op.Responses["400"] = validation
+				}
 			}
-			delete(op.Responses, "422")
-			if op.Responses["400"] == nil {
-				validation.Description = http.StatusText(http.StatusBadRequest)
-				op.Responses["400"] = validation
+			for status, response := range op.Responses {
+				if media := response.Content["application/json"]; familyOf(path) == familyK && status >= "400" && media != nil {
+					media.Schema = enveloped
+				}
 			}
 		}
 	}

@@ -78,13 +78,14 @@ func (s *Server) download(ctx context.Context, file original) (*huma.StreamRespo
 		header.Set("Content-Disposition", attachment(file.filename))
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("ETag", fmt.Sprintf(`"%x"`, file.hash))
-		http.ServeContent(&rangeWriter{ResponseWriter: w}, r, "", file.written, reader)
+		http.ServeContent(&rangeWriter{ResponseWriter: w, request: r}, r, "", file.written, reader)
 	}}, nil
 }
 
 // rangeWriter gives the refusal of a range the form of every other error.
 type rangeWriter struct {
 	http.ResponseWriter
+	request *http.Request
 	refused bool
 }
 
@@ -97,7 +98,7 @@ func (w *rangeWriter) WriteHeader(status int) {
 	w.refused = true
 	w.Header().Del("Content-Disposition")
 	(&Error{status: status, Short: "range not satisfiable", Code: "range_not_satisfiable",
-		Message: "The file is shorter than the range that was asked for."}).write(w.ResponseWriter)
+		Message: "The file is shorter than the range that was asked for."}).write(w.ResponseWriter, w.request)
 }
 
 // Write implements io.Writer; the plain text that follows a refusal is dropped.

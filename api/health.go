@@ -33,7 +33,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	(&Error{status: http.StatusServiceUnavailable, Short: "starting", Code: "starting",
-		Message: "The server is starting: it loads its model and prepares its database. Try again in a moment."}).write(w)
+		Message: "The server is starting: it loads its model and prepares its database. Try again in a moment."}).write(w, r)
 }
 
 type health struct {

@@ -1,20 +1,30 @@
 package api
 
 import (
-	"context"
-
 	"github.com/google/uuid"
 	"go.jetify.com/typeid"
 
-	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/api/auth"
 )
 
 // Prefixes of public ids: a TypeID is the prefix and 26 characters over a UUIDv7.
 const (
-	prefixDocument = "doc"
-	prefixChunk    = "dchunk"
-	prefixJob      = "job"
+	prefixProject     = "proj"
+	prefixDocument    = "doc"
+	prefixChunk       = "dchunk"
+	prefixJob         = "job"
+	prefixMemoryStore = "mstore"
+	prefixMemory      = "mem"
+	prefixAssertion   = "massert"
+	prefixPolicy      = "pol"
+	prefixAPIKey      = "key"
 )
+
+// prefixOf gives the prefix of the ids of a kind of resources.
+var prefixOf = map[string]string{
+	auth.KindProject: prefixProject, auth.KindDocument: prefixDocument, auth.KindMemoryStore: prefixMemoryStore, auth.KindMemory: prefixMemory,
+	auth.KindPolicy: prefixPolicy, auth.KindAPIKey: prefixAPIKey,
+}
 
 func publicID(prefix string, id uuid.UUID) string {
 	public, err := typeid.FromUUIDBytesWithPrefix(prefix, id[:])
@@ -40,13 +50,4 @@ func parseID(prefix, public string) (id uuid.UUID, ok bool) {
 	}
 	id, err = uuid.FromBytes(parsed.UUIDBytes())
 	return id, err == nil
-}
-
-// projectOf gives the project that a request works in. Until there are tenants it is the server's.
-func projectOf(ctx context.Context) uuid.UUID {
-	id, ok := ctx.Value(projectKey).(uuid.UUID)
-	if !ok {
-		return db.DefaultProjectID
-	}
-	return id
 }

@@ -77,7 +77,7 @@ func (s *Server) registerJobs(api huma.API) {
 		Description: "Takes a multipart form with a `file`, or a `note` and its `title`. The upload is stored and queued; the answer does not wait for it. " +
 			"Content that is stored or queued already is 409, an unsupported file type 422. " +
 			"A changed file under a `path` that was sent before becomes the next version of its document.",
-		Action:      "documents:CreateDocument",
+		Action: "documents:CreateDocument", ProjectInBody: true,
 		Errors:      []int{http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity},
 		Middlewares: huma.Middlewares{s.readForm},
 	}, s.jobCreate)
@@ -87,7 +87,7 @@ func (s *Server) registerJobs(api huma.API) {
 	}, s.jobList)
 	register(s, api, operation{
 		ID: "getJob", Method: http.MethodGet, Path: "/api/v1/jobs/{job_id}", Tag: "Jobs",
-		Summary: "Get a job", Action: "documents:GetDocument", Errors: []int{http.StatusNotFound},
+		Summary: "Get a job", Action: getDocument, Errors: []int{http.StatusNotFound},
 	}, s.jobGet)
 	s.registerJobControl(api)
 }
@@ -107,17 +107,17 @@ func (s *Server) readForm(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	limit := s.MaxUploadBytes + formOverhead
 	if r.ContentLength > limit {
-		errTooLarge(s.MaxUploadBytes).write(w)
+		errTooLarge(s.MaxUploadBytes).write(w, r)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	if err := r.ParseMultipartForm(formMemory); err != nil {
-		readFormError(err, s.MaxUploadBytes).write(w)
+		readFormError(err, s.MaxUploadBytes).write(w, r)
 		return
 	}
 	defer func() { _ = r.MultipartForm.RemoveAll() }()
 	if err := refuseUnknownFields(r.MultipartForm); err != nil {
-		err.write(w)
+		err.write(w, r)
 		return
 	}
 	next(ctx)
@@ -160,14 +160,14 @@ func (s *Server) jobCreate(ctx context.Context, in *jobCreateInput) (*jobCreateO
 		return nil, err
 	}
 	defer upload.Close()
-	project := projectOf(ctx)
-	if err := s.refuseDuplicate(ctx, upload.Hash); err != nil {
+	if ctx, err = s.inProject(ctx, in.RawBody.Data().ProjectID); err != nil {
 		return nil, err
 	}
-	if upload.OnConflict == job.ConflictReject {
-		if err := s.refusePath(ctx, *upload.Path); err != nil {
-			return nil, err
-		}
+	if err := s.mayCreate(ctx, upload); err != nil {
+		return nil, err
+	}
+	if err := s.refuseDuplicate(ctx, upload.Hash); err != nil {
+		return nil, err
 	}
 	id := db.NewID()
 	staging := job.StagingPath(id)
@@ -178,7 +178,7 @@ func (s *Server) jobCreate(ctx context.Context, in *jobCreateInput) (*jobCreateO
 	err = db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
 		var err error
 		row, err = s.queries.JobInsert(ctx, tx, db.JobInsertParams{
-			ProjectID: project, ID: id, Filename: upload.Filename, Title: upload.Title, Path: upload.Path, OnConflict: upload.OnConflict,
+			ProjectID: projectOf(ctx), ID: id, Filename: upload.Filename, Title: upload.Title, Path: upload.Path, OnConflict: upload.OnConflict,
 			DocType: upload.DocType, KnowledgeType: upload.KnowledgeType, Tags: upload.Tags, Metadata: upload.Metadata,
 			Chunking: upload.Chunking, ContentHash: upload.Hash, Size: upload.Size, StagingPath: staging,
 		})
@@ -203,7 +203,9 @@ func (s *Server) refuseDuplicate(ctx context.Context, hash []byte) error {
 	document, err := s.queries.DocumentGetByHash(ctx, s.Conn, db.DocumentGetByHashParams{ProjectID: projectOf(ctx), ContentHash: hash})
 	if err == nil {
 		conflict.Message = "A document with the same content is stored already."
-		conflict.DocumentID, conflict.Title = publicID(prefixDocument, document.ID), document.Title
+		if accessOf(ctx).mayDocument(getDocument, document) {
+			conflict.DocumentID, conflict.Title = publicID(prefixDocument, document.ID), document.Title
+		}
 		return conflict
 	}
 	if db.Kind(err) != db.KindNotFound {
@@ -212,7 +214,9 @@ func (s *Server) refuseDuplicate(ctx context.Context, hash []byte) error {
 	inFlight, err := s.queries.JobGetInFlight(ctx, s.Conn, db.JobGetInFlightParams{ProjectID: projectOf(ctx), ContentHash: hash})
 	if err == nil {
 		conflict.Message = "A job works on the same content already."
-		conflict.JobID, conflict.Title = publicID(prefixJob, inFlight.ID), inFlight.Filename
+		if accessOf(ctx).mayDocument(getDocument, documentOf(inFlight)) {
+			conflict.JobID, conflict.Title = publicID(prefixJob, inFlight.ID), inFlight.Filename
+		}
 		return conflict
 	}
 	if db.Kind(err) != db.KindNotFound {
@@ -221,19 +225,44 @@ func (s *Server) refuseDuplicate(ctx context.Context, hash []byte) error {
 	return nil
 }
 
-// refusePath answers 409 for a path at which a document stands.
-func (s *Server) refusePath(ctx context.Context, path string) error {
-	document, err := s.queries.DocumentGetByPath(ctx, s.Conn, db.DocumentGetByPathParams{ProjectID: projectOf(ctx), Path: path})
+// documentOf is the document that a job makes, as far as policies look at one.
+func documentOf(row db.Job) db.Document {
+	document := db.Document{ID: row.ID, Path: row.Path, Tags: row.Tags}
+	if row.DocumentID != nil {
+		document.ID = *row.DocumentID
+	}
+	return document
+}
+
+// mayCreate refuses an upload that the caller's policies do not allow: as a new document, and as the next version of the
+// document at its path.
+func (s *Server) mayCreate(ctx context.Context, upload *upload) error {
+	a := accessOf(ctx)
+	if !a.mayDocument(a.action, db.Document{ID: db.NewID(), Path: upload.Path, Tags: upload.Tags}) {
+		return errForbidden(a.action)
+	}
+	if upload.Path == nil || upload.OnConflict == job.ConflictDuplicate {
+		return nil
+	}
+	document, err := s.queries.DocumentGetByPath(ctx, s.Conn, db.DocumentGetByPathParams{ProjectID: projectOf(ctx), Path: *upload.Path})
 	switch {
 	case db.Kind(err) == db.KindNotFound:
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for a document at the path: %w", err)
+	case upload.OnConflict == job.ConflictReject:
+		conflict := &Error{
+			status: http.StatusConflict, Short: "conflict", Code: "path_taken",
+			Message: "Another document stands at the path; send on_conflict=version to replace it.",
+		}
+		if a.mayDocument(getDocument, document) {
+			conflict.DocumentID, conflict.Title = publicID(prefixDocument, document.ID), document.Title
+		}
+		return conflict
+	case !a.mayDocument("documents:UpdateDocument", document):
+		return errForbidden("documents:UpdateDocument")
 	}
-	return &Error{
-		status: http.StatusConflict, Short: "conflict", Code: "path_taken", DocumentID: publicID(prefixDocument, document.ID), Title: document.Title,
-		Message: "Another document stands at the path; send on_conflict=version to replace it.",
-	}
+	return nil
 }
 
 type jobListInput struct {
@@ -251,7 +280,7 @@ func (s *Server) jobList(ctx context.Context, in *jobListInput) (*jobListOutput,
 	if err != nil {
 		return nil, err
 	}
-	params := db.JobListParams{ProjectID: projectOf(ctx), MaxResults: in.size() + 1}
+	params := db.JobListParams{ProjectID: projectOf(ctx), Policy: seen(ctx), MaxResults: in.size() + 1}
 	query := url.Values{}
 	if in.Status != "" {
 		status := db.JobStatus(in.Status)
@@ -266,7 +295,7 @@ func (s *Server) jobList(ctx context.Context, in *jobListInput) (*jobListOutput,
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
 	rows, more := cutPage(in.PageInput, rows)
-	total, err := s.queries.JobCount(ctx, s.Conn, db.JobCountParams{ProjectID: params.ProjectID, Status: params.Status})
+	total, err := s.queries.JobCount(ctx, s.Conn, db.JobCountParams{ProjectID: params.ProjectID, Status: params.Status, Policy: params.Policy})
 	if err != nil {
 		return nil, fmt.Errorf("count jobs: %w", err)
 	}
@@ -305,7 +334,8 @@ func (s *Server) jobGet(ctx context.Context, in *jobGetInput) (*jobGetOutput, er
 	return &jobGetOutput{Body: body}, err
 }
 
-// findJob gives a job, or the error that says there is none.
+// findJob gives a job that the caller may do the operation to, or the error that says there is none. A job is judged by the
+// document that it makes.
 func (s *Server) findJob(ctx context.Context, conn db.DBTX, id uuid.UUID) (db.Job, error) {
 	row, err := s.queries.JobGet(ctx, conn, db.JobGetParams{ProjectID: projectOf(ctx), ID: id})
 	if db.Kind(err) == db.KindNotFound {
@@ -313,6 +343,25 @@ func (s *Server) findJob(ctx context.Context, conn db.DBTX, id uuid.UUID) (db.Jo
 	}
 	if err != nil {
 		return db.Job{}, fmt.Errorf("get job %s: %w", id, err)
+	}
+	documents := []db.Document{documentOf(row)}
+	if row.DocumentID != nil {
+		document, err := s.queries.DocumentGet(ctx, conn, db.DocumentGetParams{ProjectID: row.ProjectID, ID: *row.DocumentID})
+		if err == nil {
+			documents = append(documents, document)
+		} else if db.Kind(err) != db.KindNotFound {
+			return db.Job{}, fmt.Errorf("get document %s: %w", row.DocumentID, err)
+		}
+	}
+	a := accessOf(ctx)
+	for _, document := range documents {
+		switch {
+		case a.mayDocument(a.action, document):
+		case a.write && a.mayDocument(getDocument, document):
+			return db.Job{}, errForbidden(a.action)
+		default:
+			return db.Job{}, errNotFound("job")
+		}
 	}
 	return row, nil
 }

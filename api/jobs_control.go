@@ -35,6 +35,9 @@ func (s *Server) jobCancel(ctx context.Context, in *jobGetInput) (*jobGetOutput,
 	if !ok {
 		return nil, errNotFound("job")
 	}
+	if _, err := s.findJob(ctx, s.Conn, id); err != nil {
+		return nil, err
+	}
 	row, err := s.queries.JobCancel(ctx, s.Conn, db.JobCancelParams{ProjectID: projectOf(ctx), ID: id})
 	if db.Kind(err) == db.KindNotFound {
 		return nil, s.refuseState(ctx, s.Conn, id, "job_ended", "The job has ended already: it is %s.")
@@ -56,6 +59,9 @@ func (s *Server) jobRetry(ctx context.Context, in *jobGetInput) (*jobGetOutput, 
 	id, ok := parseID(prefixJob, in.JobID)
 	if !ok {
 		return nil, errNotFound("job")
+	}
+	if _, err := s.findJob(ctx, s.Conn, id); err != nil {
+		return nil, err
 	}
 	var row db.Job
 	err := db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {

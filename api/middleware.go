@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/cors"
+
 	"github.com/kb-search/kb/db"
 )
 
@@ -18,7 +19,8 @@ type contextKey int
 
 const (
 	requestIDKey contextKey = iota
-	projectKey
+	principalKey
+	accessKey
 )
 
 func requestID(ctx context.Context) string {
@@ -71,17 +73,24 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 			}
 			s.Logger.ErrorContext(r.Context(), "panic", slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
 			(&Error{status: http.StatusInternalServerError, Short: "internal error", Code: "internal",
-				Message: "An error of the server's own; the operator finds it in the log."}).write(w)
+				Message: "An error of the server's own; the operator finds it in the log."}).write(w, r)
 		}()
 		next.ServeHTTP(w, r)
 	})
 }
 
-// enterProject says which project the request works in.
-func (s *Server) enterProject(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), projectKey, s.ProjectID)))
-	})
+// allowOrigins lets pages of the configured origins call the server; without any, no browser may.
+func (s *Server) allowOrigins(next http.Handler) http.Handler {
+	if len(s.Origins) == 0 {
+		return next
+	}
+	return cors.New(cors.Options{
+		AllowedOrigins: s.Origins,
+		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
+		AllowedHeaders: []string{"Authorization", "Content-Type", "If-Match", "Range", projectHeader},
+		ExposedHeaders: []string{"Content-Disposition", "ETag", "Link", "X-Request-Id", "X-Total-Count"},
+		MaxAge:         int(time.Hour / time.Second),
+	}).Handler(next)
 }
 
 // refuseEncoded refuses compressed bodies before anything is unpacked.
@@ -89,35 +98,10 @@ func (s *Server) refuseEncoded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 			(&Error{status: http.StatusUnsupportedMediaType, Short: "unsupported media type", Code: "unsupported_media_type",
-				Message: "Compressed bodies are not accepted; send the body without Content-Encoding."}).write(w)
+				Message: "Compressed bodies are not accepted; send the body without Content-Encoding."}).write(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
-	})
-}
-
-// authenticate asks for the configured key on every path but that of health.
-func (s *Server) authenticate(next http.Handler) http.Handler {
-	if s.APIKey == "" {
-		return next
-	}
-	refuse := func(w http.ResponseWriter, short, code, message string) {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		(&Error{status: http.StatusUnauthorized, Short: short, Code: code, Message: message}).write(w)
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		header := r.Header.Get("Authorization")
-		scheme, token, _ := strings.Cut(header, " ")
-		switch {
-		case r.URL.Path == healthPath:
-			next.ServeHTTP(w, r)
-		case header == "":
-			refuse(w, "authentication required", "authentication_required", "Send the API key as a bearer token: Authorization: Bearer <key>.")
-		case !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(strings.TrimSpace(token)), []byte(s.APIKey)) != 1:
-			refuse(w, "invalid api key", "invalid_api_key", "The API key is not the one that the server has.")
-		default:
-			next.ServeHTTP(w, r)
-		}
 	})
 }
 
@@ -134,13 +118,13 @@ func jsonErrors(mux *http.ServeMux) http.Handler {
 		if plain.Code == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", plain.Header().Get("Allow"))
 			(&Error{status: plain.Code, Short: "method not allowed", Code: "method_not_allowed",
-				Message: "This path takes " + plain.Header().Get("Allow") + "."}).write(w)
+				Message: "This path takes " + plain.Header().Get("Allow") + "."}).write(w, r)
 			return
 		}
 		if location := plain.Header().Get("Location"); location != "" {
 			http.Redirect(w, r, location, plain.Code)
 			return
 		}
-		errNotFound("path").write(w)
+		errNotFound("path").write(w, r)
 	})
 }

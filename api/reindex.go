@@ -49,7 +49,7 @@ func (s *Server) registerReindex(api huma.API) {
 		Summary: "Embed all chunks anew",
 		Description: "Embeds the chunks of all projects with the model of KB_MODEL. Searches go on meanwhile. When that model is another one than the one " +
 			"that searches use, it takes over at the end, in one step, and the vectors of the old one stay for a rollback. One that runs already is 409.",
-		Action: "status:Reindex", Errors: []int{http.StatusConflict},
+		Action: "status:Reindex", Admin: true, Global: true, Errors: []int{http.StatusConflict},
 	}, s.reindexStart)
 	register(s, api, operation{
 		ID: "getReindex", Method: http.MethodGet, Path: "/api/v1/reindex", Tag: "Status",
@@ -59,14 +59,14 @@ func (s *Server) registerReindex(api huma.API) {
 		ID: "cancelReindex", Method: http.MethodDelete, Path: "/api/v1/reindex", Tag: "Status",
 		Summary:     "Cancel the running reindex",
 		Description: "Searches stay with the model that they use. When none runs, it is 409.",
-		Action:      "status:Reindex", Errors: []int{http.StatusConflict},
+		Action:      "status:Reindex", Admin: true, Global: true, Errors: []int{http.StatusConflict},
 	}, s.reindexCancel)
 	register(s, api, operation{
 		ID: "rollbackReindex", Method: http.MethodPost, Path: "/api/v1/reindex/rollback", Tag: "Status", Status: http.StatusAccepted,
 		Summary: "Put the previous model back",
 		Description: "Makes the embedding space that searches used before the present one active again, after documents that came in since then are embedded " +
 			"in it. When there is none, or a reindex runs, it is 409.",
-		Action: "status:Reindex", Errors: []int{http.StatusConflict},
+		Action: "status:Reindex", Admin: true, Global: true, Errors: []int{http.StatusConflict},
 	}, s.reindexRollback)
 }
 

@@ -23,7 +23,7 @@ func (s *Server) registerSearch(api huma.API) {
 		Summary: "Search",
 		Description: "Hybrid search: BM25 and vector similarity, fused by reciprocal rank with a bonus for the top ranks of either. " +
 			"The query is text as a person writes it; nothing in it is an operator. A row is a chunk.",
-		Action: "knowledge:SearchKnowledge",
+		Action: "knowledge:SearchKnowledge", Reads: true,
 		Errors: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable},
 	}, s.search)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/kb-search/kb"
+	"github.com/kb-search/kb/api/auth"
+	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/embed"
 )
 
@@ -68,11 +70,15 @@ func (s *Server) registerStatus(api huma.API) {
 }
 
 func (s *Server) statusGet(ctx context.Context, _ *struct{}) (*statusOutput, error) {
-	byType, err := s.queries.DocumentCountByType(ctx, s.Conn, projectOf(ctx))
+	documents, _, err := accessOf(ctx).compile("documents:ListDocuments", auth.KindDocument)
+	if err != nil {
+		return nil, err
+	}
+	byType, err := s.queries.DocumentCountByType(ctx, s.Conn, db.DocumentCountByTypeParams{ProjectID: projectOf(ctx), Policy: documents})
 	if err != nil {
 		return nil, fmt.Errorf("count documents: %w", err)
 	}
-	open, err := s.queries.JobCountOpen(ctx, s.Conn, projectOf(ctx))
+	open, err := s.queries.JobCountOpen(ctx, s.Conn, db.JobCountOpenParams{ProjectID: projectOf(ctx), Policy: documents})
 	if err != nil {
 		return nil, fmt.Errorf("count open jobs: %w", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -56,7 +58,7 @@ type tagListOutput struct {
 }
 
 func (s *Server) tagList(ctx context.Context, _ *struct{}) (*tagListOutput, error) {
-	rows, err := s.queries.TagList(ctx, s.Conn, projectOf(ctx))
+	rows, err := s.queries.TagList(ctx, s.Conn, db.TagListParams{ProjectID: projectOf(ctx), Policy: seen(ctx)})
 	if err != nil {
 		return nil, fmt.Errorf("list tags: %w", err)
 	}
@@ -92,7 +94,11 @@ func (s *Server) tagDescribe(ctx context.Context, in *tagDescribeInput) (*tagDes
 	if utf8.RuneCountInString(description) > maxDescription {
 		return nil, errInvalid("body.description", "The description has more than %d characters.", maxDescription)
 	}
-	rows, err := s.queries.TagDescribe(ctx, s.Conn, db.TagDescribeParams{ProjectID: projectOf(ctx), Name: cleanLine(in.Name), Description: description})
+	name := cleanLine(in.Name)
+	if err := s.mustSeeTag(ctx, name); err != nil {
+		return nil, err
+	}
+	rows, err := s.queries.TagDescribe(ctx, s.Conn, db.TagDescribeParams{ProjectID: projectOf(ctx), Name: name, Description: description})
 	if err != nil {
 		return nil, fmt.Errorf("describe a tag: %w", err)
 	}
@@ -100,6 +106,21 @@ func (s *Server) tagDescribe(ctx context.Context, in *tagDescribeInput) (*tagDes
 		return nil, errNotFound("tag")
 	}
 	return &tagDescribeOutput{Body: tagDescribed{Name: rows[0].Name, Description: rows[0].Description}}, nil
+}
+
+// mustSeeTag gives the error that says there is no such tag to a caller who sees none of the documents that carry it.
+func (s *Server) mustSeeTag(ctx context.Context, name string) error {
+	if seen(ctx) == nil {
+		return nil
+	}
+	rows, err := s.queries.TagList(ctx, s.Conn, db.TagListParams{ProjectID: projectOf(ctx), Policy: seen(ctx)})
+	if err != nil {
+		return fmt.Errorf("list tags: %w", err)
+	}
+	if !slices.ContainsFunc(rows, func(row db.TagListRow) bool { return strings.EqualFold(row.Name, name) }) {
+		return errNotFound("tag")
+	}
+	return nil
 }
 
 type documentTagsChangeInput struct {
@@ -133,12 +154,13 @@ func (s *Server) documentTagsChange(ctx context.Context, in *documentTagsChangeI
 
 // changeTags takes tags of a document away, then adds others. field names the part of the request that adds too many.
 func (s *Server) changeTags(ctx context.Context, publicID string, added json.RawMessage, removed []string, field string) (db.Document, error) {
-	id, ok := parseID(prefixDocument, publicID)
-	if !ok {
-		return db.Document{}, errNotFound("document")
+	found, err := s.findDocument(ctx, publicID)
+	if err != nil {
+		return db.Document{}, err
 	}
+	id := found.ID
 	var row db.Document
-	err := db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
+	err = db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
 		var err error
 		row, err = s.queries.DocumentChangeTags(ctx, tx, db.DocumentChangeTagsParams{
 			ProjectID: projectOf(ctx), ID: id, Added: added, Removed: removed,

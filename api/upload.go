@@ -36,6 +36,8 @@ type uploadForm struct {
 	Path       string `form:"path" required:"false" doc:"Where the file stands in your own tree, such as /manuals/pump.md. Defaults to / and the file's name; a note has none" example:"/manuals/pump.md"`
 	OnConflict string `form:"on_conflict" required:"false" enum:"version,reject,duplicate" doc:"What happens when a document stands at the path already: version replaces it and keeps the old text as an earlier version, reject is 409, duplicate makes a second document. Defaults to version when a path is sent, else to duplicate"`
 
+	ProjectID string `form:"project_id" required:"false" doc:"The project, for callers who have several"`
+
 	KnowledgeType string `form:"knowledge_type" required:"false" doc:"What kind of knowledge it is, in your own words, such as manual or fault_case"`
 	Metadata      string `form:"metadata" required:"false" doc:"A JSON object; it goes over what the file says about itself"`
 

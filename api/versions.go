@@ -99,16 +99,16 @@ func (s *Server) versionGet(ctx context.Context, in *versionGetInput) (*versionG
 
 // findVersion gives an earlier version of a document, or the error that says there is none.
 func (s *Server) findVersion(ctx context.Context, in *versionGetInput) (db.DocumentVersion, error) {
-	id, ok := parseID(prefixDocument, in.DocumentID)
-	if !ok {
-		return db.DocumentVersion{}, errNotFound("version")
+	document, err := s.findDocument(ctx, in.DocumentID)
+	if err != nil {
+		return db.DocumentVersion{}, err
 	}
-	row, err := s.queries.DocumentVersionGet(ctx, s.Conn, db.DocumentVersionGetParams{ProjectID: projectOf(ctx), DocumentID: id, Version: in.Version})
+	row, err := s.queries.DocumentVersionGet(ctx, s.Conn, db.DocumentVersionGetParams{ProjectID: projectOf(ctx), DocumentID: document.ID, Version: in.Version})
 	if db.Kind(err) == db.KindNotFound {
 		return db.DocumentVersion{}, errNotFound("version")
 	}
 	if err != nil {
-		return db.DocumentVersion{}, fmt.Errorf("get version %d of document %s: %w", in.Version, id, err)
+		return db.DocumentVersion{}, fmt.Errorf("get version %d of document %s: %w", in.Version, document.ID, err)
 	}
 	return row, nil
 }

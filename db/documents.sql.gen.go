@@ -138,10 +138,15 @@ func (q *Queries) DocumentCount(ctx context.Context, db DBTX, arg DocumentCountP
 const documentCountByType = `-- name: DocumentCountByType :many
 SELECT doc_type, count(*) AS documents, sum(chunk_count)::bigint AS chunks
 FROM documents
-WHERE project_id = $1
+WHERE project_id = $1 AND policy_allows($2::jsonb, id, path, tags)
 GROUP BY doc_type
 ORDER BY doc_type
 `
+
+type DocumentCountByTypeParams struct {
+	ProjectID uuid.UUID
+	Policy    json.RawMessage
+}
 
 type DocumentCountByTypeRow struct {
 	DocType   string
@@ -149,8 +154,8 @@ type DocumentCountByTypeRow struct {
 	Chunks    int64
 }
 
-func (q *Queries) DocumentCountByType(ctx context.Context, db DBTX, projectID uuid.UUID) ([]DocumentCountByTypeRow, error) {
-	rows, err := db.Query(ctx, documentCountByType, projectID)
+func (q *Queries) DocumentCountByType(ctx context.Context, db DBTX, arg DocumentCountByTypeParams) ([]DocumentCountByTypeRow, error) {
+	rows, err := db.Query(ctx, documentCountByType, arg.ProjectID, arg.Policy)
 	if err != nil {
 		return nil, err
 	}

@@ -167,15 +167,17 @@ const jobCount = `-- name: JobCount :one
 SELECT count(*) FROM jobs
 WHERE project_id = $1
     AND ($2::job_status IS NULL OR status = $2::job_status)
+    AND job_seen($3::jsonb, project_id, id, document_id, path, tags)
 `
 
 type JobCountParams struct {
 	ProjectID uuid.UUID
 	Status    *JobStatus
+	Policy    json.RawMessage
 }
 
 func (q *Queries) JobCount(ctx context.Context, db DBTX, arg JobCountParams) (int64, error) {
-	row := db.QueryRow(ctx, jobCount, arg.ProjectID, arg.Status)
+	row := db.QueryRow(ctx, jobCount, arg.ProjectID, arg.Status, arg.Policy)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -187,15 +189,21 @@ SELECT
     count(*) FILTER (WHERE status = 'processing') AS processing
 FROM jobs
 WHERE project_id = $1 AND status IN ('queued', 'processing')
+    AND job_seen($2::jsonb, project_id, id, document_id, path, tags)
 `
+
+type JobCountOpenParams struct {
+	ProjectID uuid.UUID
+	Policy    json.RawMessage
+}
 
 type JobCountOpenRow struct {
 	Queued     int64
 	Processing int64
 }
 
-func (q *Queries) JobCountOpen(ctx context.Context, db DBTX, projectID uuid.UUID) (JobCountOpenRow, error) {
-	row := db.QueryRow(ctx, jobCountOpen, projectID)
+func (q *Queries) JobCountOpen(ctx context.Context, db DBTX, arg JobCountOpenParams) (JobCountOpenRow, error) {
+	row := db.QueryRow(ctx, jobCountOpen, arg.ProjectID, arg.Policy)
 	var i JobCountOpenRow
 	err := row.Scan(&i.Queued, &i.Processing)
 	return i, err
@@ -471,14 +479,16 @@ SELECT project_id, id, filename, title, doc_type, tags, content_hash, size, stag
 WHERE project_id = $1
     AND ($2::job_status IS NULL OR status = $2::job_status)
     AND ($3::uuid IS NULL OR id < $3::uuid)
+    AND job_seen($4::jsonb, project_id, id, document_id, path, tags)
 ORDER BY id DESC
-LIMIT $4::int
+LIMIT $5::int
 `
 
 type JobListParams struct {
 	ProjectID  uuid.UUID
 	Status     *JobStatus
 	BeforeID   *uuid.UUID
+	Policy     json.RawMessage
 	MaxResults int32
 }
 
@@ -488,6 +498,7 @@ func (q *Queries) JobList(ctx context.Context, db DBTX, arg JobListParams) ([]Jo
 		arg.ProjectID,
 		arg.Status,
 		arg.BeforeID,
+		arg.Policy,
 		arg.MaxResults,
 	)
 	if err != nil {

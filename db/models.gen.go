@@ -127,6 +127,19 @@ func (e ReindexState) Valid() bool {
 	return false
 }
 
+type ApiKey struct {
+	ProjectID  uuid.UUID
+	ID         uuid.UUID
+	Name       string
+	Prefix     string
+	Hash       []byte
+	CreatedAt  time.Time
+	UpdatedAt  *time.Time
+	ExpiresAt  *time.Time
+	RevokedAt  *time.Time
+	LastUsedAt *time.Time
+}
+
 type Document struct {
 	ProjectID        uuid.UUID
 	ID               uuid.UUID
@@ -210,12 +223,22 @@ type Job struct {
 	Warning       *string
 }
 
+type Policy struct {
+	ID        uuid.UUID
+	Name      string
+	Document  json.RawMessage
+	CreatedAt time.Time
+	UpdatedAt *time.Time
+}
+
 type Project struct {
 	ID         uuid.UUID
 	Name       string
 	TextConfig string
 	ServedAt   *time.Time
 	CreatedAt  time.Time
+	UpdatedAt  *time.Time
+	ErasedAt   *time.Time
 }
 
 type Reindex struct {

@@ -11,10 +11,59 @@ import (
 	"github.com/google/uuid"
 )
 
+const projectCreate = `-- name: ProjectCreate :one
+INSERT INTO projects (id, name, text_config) VALUES ($1, $2, $3)
+RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at
+`
+
+type ProjectCreateParams struct {
+	ID         uuid.UUID
+	Name       string
+	TextConfig string
+}
+
+// @sqlc-vet-disable tenant-scope
+// A project is made before there is anything in it.
+func (q *Queries) ProjectCreate(ctx context.Context, db DBTX, arg ProjectCreateParams) (Project, error) {
+	row := db.QueryRow(ctx, projectCreate, arg.ID, arg.Name, arg.TextConfig)
+	var i Project
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.TextConfig,
+		&i.ServedAt,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.ErasedAt,
+	)
+	return i, err
+}
+
+const projectGet = `-- name: ProjectGet :one
+SELECT id, name, text_config, served_at, created_at, updated_at, erased_at FROM projects WHERE id = $1 AND erased_at IS NULL
+`
+
+// @sqlc-vet-disable tenant-scope
+// The project itself.
+func (q *Queries) ProjectGet(ctx context.Context, db DBTX, id uuid.UUID) (Project, error) {
+	row := db.QueryRow(ctx, projectGet, id)
+	var i Project
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.TextConfig,
+		&i.ServedAt,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.ErasedAt,
+	)
+	return i, err
+}
+
 const projectInsert = `-- name: ProjectInsert :one
 INSERT INTO projects (id, name, text_config) VALUES ($1, $2, $3)
 ON CONFLICT (name) DO UPDATE SET name = excluded.name
-RETURNING id, name, text_config, served_at, created_at
+RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at
 `
 
 type ProjectInsertParams struct {
@@ -34,6 +83,99 @@ func (q *Queries) ProjectInsert(ctx context.Context, db DBTX, arg ProjectInsertP
 		&i.TextConfig,
 		&i.ServedAt,
 		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.ErasedAt,
+	)
+	return i, err
+}
+
+const projectList = `-- name: ProjectList :many
+SELECT id, name, text_config, served_at, created_at, updated_at, erased_at FROM projects
+WHERE erased_at IS NULL AND ($1::uuid[] IS NULL OR id = ANY ($1::uuid[]))
+ORDER BY created_at, id
+LIMIT $2::int
+`
+
+type ProjectListParams struct {
+	Ids        []uuid.UUID
+	MaxResults *int32
+}
+
+// @sqlc-vet-disable tenant-scope
+// All projects, for those who may see several; what a caller sees of them is decided behind it.
+func (q *Queries) ProjectList(ctx context.Context, db DBTX, arg ProjectListParams) ([]Project, error) {
+	rows, err := db.Query(ctx, projectList, arg.Ids, arg.MaxResults)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Project
+	for rows.Next() {
+		var i Project
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.TextConfig,
+			&i.ServedAt,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.ErasedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const projectMarkErased = `-- name: ProjectMarkErased :one
+UPDATE projects SET erased_at = clock_timestamp(), name = 'erased ' || id::text WHERE id = $1 AND erased_at IS NULL
+RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at
+`
+
+// @sqlc-vet-disable tenant-scope
+// From now on nobody sees the project. Its name is free at once.
+func (q *Queries) ProjectMarkErased(ctx context.Context, db DBTX, id uuid.UUID) (Project, error) {
+	row := db.QueryRow(ctx, projectMarkErased, id)
+	var i Project
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.TextConfig,
+		&i.ServedAt,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.ErasedAt,
+	)
+	return i, err
+}
+
+const projectUpdate = `-- name: ProjectUpdate :one
+UPDATE projects SET name = $1, updated_at = clock_timestamp() WHERE id = $2 AND erased_at IS NULL
+RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at
+`
+
+type ProjectUpdateParams struct {
+	Name string
+	ID   uuid.UUID
+}
+
+// @sqlc-vet-disable tenant-scope
+// The project itself.
+func (q *Queries) ProjectUpdate(ctx context.Context, db DBTX, arg ProjectUpdateParams) (Project, error) {
+	row := db.QueryRow(ctx, projectUpdate, arg.Name, arg.ID)
+	var i Project
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.TextConfig,
+		&i.ServedAt,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.ErasedAt,
 	)
 	return i, err
 }

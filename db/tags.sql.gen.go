@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/google/uuid"
 )
@@ -76,15 +77,20 @@ WITH carried AS (
     SELECT tag_name(pair.key, pair.value) AS name, count(*) AS documents
     FROM documents AS d
     CROSS JOIN LATERAL jsonb_each_text(d.tags) AS pair
-    WHERE d.project_id = $1
+    WHERE d.project_id = $1 AND policy_allows($2::jsonb, d.id, d.path, d.tags)
     GROUP BY 1
 )
 SELECT t.name, coalesce(c.documents, 0)::bigint AS documents, t.description
 FROM tags AS t
 LEFT JOIN carried AS c ON c.name = t.name
-WHERE t.project_id = $1
+WHERE t.project_id = $1 AND ($2::jsonb IS NULL OR c.name IS NOT NULL)
 ORDER BY t.name
 `
+
+type TagListParams struct {
+	ProjectID uuid.UUID
+	Policy    json.RawMessage
+}
 
 type TagListRow struct {
 	Name        string
@@ -92,9 +98,9 @@ type TagListRow struct {
 	Description *string
 }
 
-// All known tags by name, each with the number of documents that carry it.
-func (q *Queries) TagList(ctx context.Context, db DBTX, projectID uuid.UUID) ([]TagListRow, error) {
-	rows, err := db.Query(ctx, tagList, projectID)
+// All known tags by name, each with the number of documents that carry it. Who sees some documents only sees their tags only.
+func (q *Queries) TagList(ctx context.Context, db DBTX, arg TagListParams) ([]TagListRow, error) {
+	rows, err := db.Query(ctx, tagList, arg.ProjectID, arg.Policy)
 	if err != nil {
 		return nil, err
 	}

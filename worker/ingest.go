@@ -323,7 +323,7 @@ func (w *ingestWorker) clean(ctx context.Context, log *slog.Logger, claimed, fin
 // fold takes the new words into the statistics when no further job of the project waits; within a bulk load the upkeep
 // does that every few seconds, for many documents at once.
 func (w *ingestWorker) fold(ctx context.Context, log *slog.Logger, projectID uuid.UUID) {
-	open, err := db.New().JobCountOpen(ctx, w.conn, projectID)
+	open, err := db.New().JobCountOpen(ctx, w.conn, db.JobCountOpenParams{ProjectID: projectID})
 	if err == nil && open.Queued > 0 {
 		return
 	}

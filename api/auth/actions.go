@@ -23,6 +23,45 @@ var actions = map[string][]string{
 	"status":   {"GetStatus", "Reindex"},
 }
 
+// Kinds of resources, as policies name them.
+const (
+	KindDocument    = "document"
+	KindMemoryStore = "memory_store"
+	KindMemory      = "memory"
+	KindProject     = "project"
+	KindPolicy      = "policy"
+	KindAPIKey      = "api-key"
+)
+
+// sight is the action, by kind, that shows a resource. Who is denied it sees the resource nowhere: in no list, search or
+// total.
+var sight = map[string]string{
+	KindDocument:    "documents:GetDocument",
+	KindMemoryStore: "memories:GetMemoryStore",
+	KindMemory:      "memories:GetMemory",
+	KindProject:     "projects:GetProject",
+}
+
+// KindOf gives the kind of resource that an action is about.
+func KindOf(action string) string {
+	module, operation, _ := strings.Cut(action, ":")
+	switch module {
+	case "memories":
+		if strings.Contains(operation, "MemoryStore") || operation == "ExportMemories" || operation == "ListMemoryAssertions" {
+			return KindMemoryStore
+		}
+		return KindMemory
+	case "projects", "status", "embeddings":
+		return KindProject
+	case "policies":
+		return KindPolicy
+	case "api-keys":
+		return KindAPIKey
+	default:
+		return KindDocument
+	}
+}
+
 // KnownAction says whether an operation's action is one that policies can name.
 func KnownAction(action string) bool {
 	module, operation, found := strings.Cut(action, ":")

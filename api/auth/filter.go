@@ -19,18 +19,18 @@ type Resource struct {
 	Tags  map[string]string
 }
 
-// allows says whether policies allow an action on a resource: some statement must, and none may deny it.
+// allows says whether policies allow an action on a resource: some statement must, and none may deny it. Who is denied the
+// sight of a resource is denied every action on it.
 func allows(policies []Policy, action string, r Resource) bool {
 	allowed := false
 	for _, policy := range policies {
 		for _, s := range policy.Statement {
-			if !s.matches(action, r) {
-				continue
-			}
-			if s.Effect == Deny {
+			switch {
+			case s.Effect == Deny && (s.matches(action, r) || s.matches(sight[r.Kind], r)):
 				return false
+			case s.Effect == Allow:
+				allowed = allowed || s.matches(action, r)
 			}
-			allowed = true
 		}
 	}
 	return allowed
@@ -52,17 +52,22 @@ func (s Statement) isAbout(action, project, kind string) bool {
 
 // names are the patterns of ids and paths that the statement has for a kind in a project.
 func (s Statement) names(project, kind string) []string {
-	if s.Resource == nil {
-		return []string{"*"}
-	}
 	var names []string
-	for _, text := range s.Resource {
+	for _, text := range s.resources() {
 		r, err := parseResource(text)
 		if err == nil && match(r.project, project) && match(r.kind, kind) {
 			names = append(names, r.name)
 		}
 	}
 	return names
+}
+
+// resources are those that the statement names, which default to all.
+func (s Statement) resources() Strings {
+	if s.Resource == nil {
+		return Strings{"*"}
+	}
+	return s.Resource
 }
 
 // kindHolds says whether the conditions on the resource's type hold.
@@ -132,14 +137,14 @@ type Rule struct {
 func compile(policies []Policy, action, project, kind string, parseID func(string) (uuid.UUID, bool)) (filter Filter, unrestricted, none bool) {
 	for _, policy := range policies {
 		for _, s := range policy.Statement {
-			if !s.isAbout(action, project, kind) {
-				continue
-			}
-			rule := newRule(s, project, kind, parseID)
-			if s.Effect == Deny {
+			about := s.isAbout(action, project, kind)
+			switch {
+			case s.Effect == Deny && (about || s.isAbout(sight[kind], project, kind)):
+				rule := newRule(s, project, kind, parseID)
 				filter.Deny = append(filter.Deny, rule)
 				none = none || rule.All && len(rule.Tags) == 0
-			} else {
+			case s.Effect == Allow && about:
+				rule := newRule(s, project, kind, parseID)
 				filter.Allow = append(filter.Allow, rule)
 				unrestricted = unrestricted || rule.All && len(rule.Tags) == 0
 			}

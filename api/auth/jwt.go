@@ -98,8 +98,10 @@ type Token struct {
 	Admin   bool
 	// Projects are the public ids that the token is bound to; nil when it has no such claim.
 	Projects []string
-	// Policies are the inline policy and what the scope allows.
+	// Policies holds the inline policy.
 	Policies []Policy
+	// Scope allows the actions that the token's scope names; nil when the token has no scope, or one that is for others.
+	Scope *Policy
 }
 
 // Tokens checks tokens. It is safe for concurrent use.
@@ -219,7 +221,7 @@ func (t *Tokens) read(claims jwt.MapClaims) (Token, error) {
 		if !isText {
 			return Token{}, fmt.Errorf("the claim %s is no text", t.names.Scope)
 		}
-		token.Policies = append(token.Policies, scopePolicy(text))
+		token.Scope = scopePolicy(text)
 	}
 	if inline, there := claims[t.names.Policy]; there {
 		encoded, err := json.Marshal(inline)
@@ -235,15 +237,19 @@ func (t *Tokens) read(claims jwt.MapClaims) (Token, error) {
 	return token, nil
 }
 
-// scopePolicy allows the actions that a scope names. What kb does not know in it is for others; an empty scope allows nothing.
-func scopePolicy(scope string) Policy {
+// scopePolicy allows the actions that a scope names. What kb does not know in it is for others; a scope of nothing else is
+// none of kb's, and grants nothing.
+func scopePolicy(scope string) *Policy {
 	var policy Policy
 	for _, action := range strings.Fields(scope) {
 		if knownAction(action) {
 			policy.Statement = append(policy.Statement, Statement{Effect: Allow, Action: Strings{action}})
 		}
 	}
-	return policy
+	if policy.Statement == nil {
+		return nil
+	}
+	return &policy
 }
 
 // list reads a claim that is a text or a list of texts. It is never nil, so that an empty list binds to nothing.

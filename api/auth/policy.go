@@ -180,6 +180,8 @@ func matchAction(pattern, action string) bool {
 	return pattern == "*" || pattern == action || isModule && strings.HasPrefix(action, module+":")
 }
 
+func isPattern(text string) bool { return strings.ContainsAny(text, "*?") }
+
 // match says whether text fits a pattern with the wildcards * and ?. Its time is linear in practice and at worst the
 // product of both lengths.
 func match(pattern, text string) bool {

@@ -13,26 +13,59 @@ const RoleAdmin = "admin"
 
 // Principal is who calls.
 type Principal struct {
-	// Subject is the token's subject, or the key's id; empty for a caller who needs no credential.
+	// Subject is the token's subject, or the key's public id; empty for a caller who needs no credential.
 	Subject string
 	// Admin may do everything.
 	Admin bool
 	// Projects are those that the credential is bound to; nil when it is bound to none.
 	Projects []uuid.UUID
+	// Default is the project of a request that names none; nil when there is no such project.
+	Default *uuid.UUID
 	// Policies say what the caller may do. A caller who is no admin and has none may do nothing.
 	Policies []Policy
-	// KeyID is the API key that was used.
-	KeyID *uuid.UUID
+	// Scope is what the caller has been given of that; nil for all of it.
+	Scope *Policy
 }
 
-// Bound says whether the principal is kept out of a project by its credential.
-func (p *Principal) Bound(project uuid.UUID) bool {
-	return p.Projects != nil && !slices.Contains(p.Projects, project)
+// Sees says whether a project is there for the principal: its credential is not bound to others, and something allows it
+// something there. public is the project's public id.
+func (p *Principal) Sees(project uuid.UUID, public string) bool {
+	if p.Projects != nil && !slices.Contains(p.Projects, project) {
+		return false
+	}
+	return p.Admin || slices.ContainsFunc(p.allowedProjects(), func(pattern string) bool { return match(pattern, public) })
+}
+
+// Named are the projects, by public id, that the principal's policies allow something in. all says that they don't name
+// them one by one.
+func (p *Principal) Named() (projects []string, all bool) {
+	if p.Admin {
+		return nil, true
+	}
+	patterns := p.allowedProjects()
+	return patterns, slices.ContainsFunc(patterns, isPattern)
+}
+
+func (p *Principal) allowedProjects() []string {
+	var patterns []string
+	for _, policy := range p.Policies {
+		for _, s := range policy.Statement {
+			if s.Effect != Allow {
+				continue
+			}
+			for _, text := range s.resources() {
+				if r, err := parseResource(text); err == nil && !slices.Contains(patterns, r.project) {
+					patterns = append(patterns, r.project)
+				}
+			}
+		}
+	}
+	return patterns
 }
 
 // Allows says whether the principal may do something to one resource.
 func (p *Principal) Allows(action string, r Resource) bool {
-	return p.Admin || allows(p.Policies, action, r)
+	return p.inScope(action) && (p.Admin || allows(p.Policies, action, r))
 }
 
 // MayTry says whether there is any resource of a kind in a project that the principal may do something to.
@@ -41,10 +74,21 @@ func (p *Principal) MayTry(action, project, kind string) bool {
 	return !none
 }
 
+// MayTryAnywhere says whether there is any project in which MayTry holds.
+func (p *Principal) MayTryAnywhere(action, kind string) bool {
+	if p.Admin {
+		return p.inScope(action)
+	}
+	return slices.ContainsFunc(p.allowedProjects(), func(project string) bool { return p.MayTry(action, project, kind) })
+}
+
 // Filter is what the principal's policies leave of the resources of a kind in a project: nil when nothing is kept back.
 // none says that they leave nothing at all. parseID reads the public ids of the kind.
 func (p *Principal) Filter(action, project, kind string, parseID func(string) (uuid.UUID, bool)) (filter *Filter, none bool) {
-	if p.Admin {
+	switch {
+	case !p.inScope(action):
+		return &Filter{}, true
+	case p.Admin:
 		return nil, false
 	}
 	compiled, unrestricted, none := compile(p.Policies, action, project, kind, parseID)
@@ -52,4 +96,10 @@ func (p *Principal) Filter(action, project, kind string, parseID func(string) (u
 		return nil, none
 	}
 	return &compiled, none
+}
+
+func (p *Principal) inScope(action string) bool {
+	return p.Scope == nil || slices.ContainsFunc(p.Scope.Statement, func(s Statement) bool {
+		return slices.ContainsFunc(s.Action, func(pattern string) bool { return matchAction(pattern, action) })
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"github.com/kb-search/kb/api/auth"
 	"github.com/kb-search/kb/embed"
 	"github.com/kb-search/kb/worker/chunk"
 	"github.com/kb-search/kb/worker/docling"
@@ -39,6 +40,27 @@ type Config struct {
 
 	// APIKey is the bearer token that every request must carry. Defaults to none: requests are not authenticated.
 	APIKey Secret `env:"KB_API_KEY"`
+
+	// JWTSecret checks tokens that are signed with HS256; 32 bytes or more. Defaults to none.
+	JWTSecret Secret `env:"KB_JWT_SECRET"`
+	// JWKSURL is the address of the public keys that check tokens signed with RS256, ES256 or EdDSA. Defaults to none.
+	JWKSURL string `env:"KB_JWKS_URL"`
+	// JWTIssuer must be the token's issuer; it needs an audience, too. Defaults to any.
+	JWTIssuer string `env:"KB_JWT_ISSUER"`
+	// JWTAudience must be among the token's audiences. Defaults to any.
+	JWTAudience string `env:"KB_JWT_AUDIENCE"`
+	// JWTAlgorithms narrows the algorithms that are accepted, separated by commas. Defaults to all that fit the secret or keys.
+	JWTAlgorithms []string `env:"KB_JWT_ALGORITHMS"`
+	// JWTClaimProject is the claim with the project, or the list of projects, that a token is bound to. Defaults to prj.
+	JWTClaimProject string `env:"KB_JWT_CLAIM_PROJECT" envDefault:"prj"`
+	// JWTClaimRole is the claim with the role; admin may do everything. Defaults to role.
+	JWTClaimRole string `env:"KB_JWT_CLAIM_ROLE" envDefault:"role"`
+	// JWTClaimScope is the claim with the actions that a token may do, separated by spaces. Defaults to scope.
+	JWTClaimScope string `env:"KB_JWT_CLAIM_SCOPE" envDefault:"scope"`
+	// JWTClaimPolicy is the claim with a policy document. Defaults to policy.
+	JWTClaimPolicy string `env:"KB_JWT_CLAIM_POLICY" envDefault:"policy"`
+	// CORSOrigins are the web origins whose pages may call the server, separated by commas; * stands for all. Defaults to none.
+	CORSOrigins []string `env:"KB_CORS_ORIGINS"`
 
 	// Model is the embedding model, by name. Defaults to all-MiniLM-L6-v2.
 	Model string `env:"KB_MODEL" envDefault:"all-MiniLM-L6-v2"`
@@ -131,6 +153,14 @@ func LoadConfig(environment map[string]string) (Config, error) {
 	return config, config.Validate()
 }
 
+// tokenOptions say which tokens are accepted.
+func (c Config) tokenOptions() auth.TokenOptions {
+	return auth.TokenOptions{
+		Secret: c.JWTSecret.Reveal(), JWKSURL: c.JWKSURL, Issuer: c.JWTIssuer, Audience: c.JWTAudience, Algorithms: c.JWTAlgorithms,
+		Claims: auth.ClaimNames{Project: c.JWTClaimProject, Role: c.JWTClaimRole, Scope: c.JWTClaimScope, Policy: c.JWTClaimPolicy},
+	}
+}
+
 // withSecretFiles gives a copy of environment in which each secret that is named by a file has its value.
 func withSecretFiles(environment map[string]string) (map[string]string, error) {
 	values := maps.Clone(environment)
@@ -179,6 +209,12 @@ func (c Config) Validate() error {
 	check(c.ChunkStrategy == chunk.BySection || c.ChunkStrategy == chunk.ByPage, "KB_CHUNK_STRATEGY is %q: write section or page", c.ChunkStrategy)
 	check(c.RetryKeep >= 0, "KB_RETRY_KEEP is %s: write a time of 0 or more, such as 72h", c.RetryKeep)
 	check(c.MaxUploadBytes >= 1, "KB_MAX_UPLOAD_BYTES is %d: write 1 or more", c.MaxUploadBytes)
+	if c.JWTSecret != "" || c.JWKSURL != "" {
+		err := c.tokenOptions().Validate()
+		check(err == nil, "KB_JWT_*: %v", err)
+	} else {
+		check(c.JWTIssuer == "" && c.JWTAudience == "", "KB_JWT_ISSUER and KB_JWT_AUDIENCE need KB_JWT_SECRET or KB_JWKS_URL: without them no token is checked")
+	}
 	if c.DoclingURL != "" {
 		_, err := docling.New(doclingOptions(c))
 		check(err == nil, "KB_DOCLING_URL: %v", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gocloud.dev/blob"
 
+	"github.com/kb-search/kb/api/auth"
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/db/postgres"
@@ -201,6 +202,18 @@ func (p *parts) searcher(config Config, logger *slog.Logger) *search.Searcher {
 	settings := search.DefaultSettings()
 	settings.RowBudget = config.SearchRowBudget
 	return search.New(p.pool, p.spaces, settings, logger)
+}
+
+// tokens makes the checker of tokens; nil when none is configured.
+func tokens(ctx context.Context, config Config, logger *slog.Logger) (*auth.Tokens, error) {
+	if config.JWTSecret == "" && config.JWKSURL == "" {
+		return nil, nil
+	}
+	options := config.tokenOptions()
+	options.OnError = func(ctx context.Context, err error) {
+		logger.WarnContext(ctx, "key set not fetched (KB_JWKS_URL)", slog.Any("error", err))
+	}
+	return auth.NewTokens(ctx, options)
 }
 
 func pullOptions(config Config, progress io.Writer, logger *slog.Logger) models.Options {

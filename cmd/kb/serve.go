@@ -90,11 +90,16 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
+	checker, err := tokens(ctx, a.config, logger)
+	if err != nil {
+		return err
+	}
 	handler := api.New(api.Options{
 		Conn: p.pool, Bucket: p.bucket, Jobs: jobs, Searcher: p.searcher(a.config, logger),
 		Reviser: worker.NewReviser(p.pool, p.bucket, ingester), CheckChunking: ingester.CheckChunking,
 		FileTypes: job.Types{Images: a.config.DoclingURL != ""}, ConfiguredSpace: p.configured,
-		Device: p.device, Database: a.databaseSource(), APIKey: a.config.APIKey.Reveal(), MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,
+		Device: p.device, Database: a.databaseSource(), APIKey: a.config.APIKey.Reveal(), Tokens: checker, Origins: a.config.CORSOrigins,
+		MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,
 	})
 	gate.Open(handler)
 	a.announce(addr, logger, time.Since(started))
@@ -120,11 +125,14 @@ func (a *app) announce(addr net.Addr, logger *slog.Logger, took time.Duration) {
 		return
 	}
 	authorization := ""
+	if a.config.JWTSecret != "" || a.config.JWKSURL != "" {
+		authorization = ` -H "Authorization: Bearer $TOKEN"`
+	}
 	if a.config.APIKey != "" {
 		authorization = ` -H "Authorization: Bearer $KB_API_KEY"`
 	}
-	if ip := net.ParseIP(host); a.config.APIKey == "" && ip != nil && !ip.IsLoopback() {
-		logger.Warn("requests are not authenticated and the server listens beyond this machine: set KB_API_KEY, or KB_ADDR to a loopback address", slog.String("loopback", "127.0.0.1:"+port))
+	if ip := net.ParseIP(host); authorization == "" && ip != nil && !ip.IsLoopback() {
+		logger.Warn("requests are not authenticated and the server listens beyond this machine: set KB_API_KEY or KB_JWT_SECRET, or KB_ADDR to a loopback address", slog.String("loopback", "127.0.0.1:"+port))
 	}
 	if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() || ip.IsUnspecified() {
 		host = "localhost"

@@ -50,7 +50,7 @@ WHERE project_id = @project_id
 -- name: DocumentCountByType :many
 SELECT doc_type, count(*) AS documents, sum(chunk_count)::bigint AS chunks
 FROM documents
-WHERE project_id = @project_id
+WHERE project_id = @project_id AND policy_allows(sqlc.narg(policy)::jsonb, id, path, tags)
 GROUP BY doc_type
 ORDER BY doc_type;
 

@@ -23,20 +23,23 @@ SELECT * FROM jobs
 WHERE project_id = @project_id
     AND (sqlc.narg(status)::job_status IS NULL OR status = sqlc.narg(status)::job_status)
     AND (sqlc.narg(before_id)::uuid IS NULL OR id < sqlc.narg(before_id)::uuid)
+    AND job_seen(sqlc.narg(policy)::jsonb, project_id, id, document_id, path, tags)
 ORDER BY id DESC
 LIMIT @max_results::int;
 
 -- name: JobCount :one
 SELECT count(*) FROM jobs
 WHERE project_id = @project_id
-    AND (sqlc.narg(status)::job_status IS NULL OR status = sqlc.narg(status)::job_status);
+    AND (sqlc.narg(status)::job_status IS NULL OR status = sqlc.narg(status)::job_status)
+    AND job_seen(sqlc.narg(policy)::jsonb, project_id, id, document_id, path, tags);
 
 -- name: JobCountOpen :one
 SELECT
     count(*) FILTER (WHERE status = 'queued') AS queued,
     count(*) FILTER (WHERE status = 'processing') AS processing
 FROM jobs
-WHERE project_id = @project_id AND status IN ('queued', 'processing');
+WHERE project_id = @project_id AND status IN ('queued', 'processing')
+    AND job_seen(sqlc.narg(policy)::jsonb, project_id, id, document_id, path, tags);
 
 -- name: JobClaimLock :exec
 -- @sqlc-vet-disable tenant-scope

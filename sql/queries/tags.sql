@@ -5,18 +5,18 @@ SELECT @project_id, u.name FROM unnest(@names::text[]) AS u (name)
 ON CONFLICT (project_id, name) DO NOTHING;
 
 -- name: TagList :many
--- All known tags by name, each with the number of documents that carry it.
+-- All known tags by name, each with the number of documents that carry it. Who sees some documents only sees their tags only.
 WITH carried AS (
     SELECT tag_name(pair.key, pair.value) AS name, count(*) AS documents
     FROM documents AS d
     CROSS JOIN LATERAL jsonb_each_text(d.tags) AS pair
-    WHERE d.project_id = @project_id
+    WHERE d.project_id = @project_id AND policy_allows(sqlc.narg(policy)::jsonb, d.id, d.path, d.tags)
     GROUP BY 1
 )
 SELECT t.name, coalesce(c.documents, 0)::bigint AS documents, t.description
 FROM tags AS t
 LEFT JOIN carried AS c ON c.name = t.name
-WHERE t.project_id = @project_id
+WHERE t.project_id = @project_id AND (sqlc.narg(policy)::jsonb IS NULL OR c.name IS NOT NULL)
 ORDER BY t.name;
 
 -- name: TagDescribe :many
