@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
@@ -27,6 +26,8 @@ type access struct {
 	write bool
 	// project is the project of the request; nil while none is said.
 	project uuid.UUID
+	// inQuery is the project as the query names it, for links to further pages.
+	inQuery string
 	// filter is what the caller's policies leave of the project's resources of that kind; nil for all of them.
 	filter json.RawMessage
 }
@@ -73,12 +74,13 @@ func (s *Server) guard(op operation) func(huma.Context, func(huma.Context)) {
 
 // enter fills in the project of a request and what the caller may do there.
 func (s *Server) enter(ctx context.Context, r *http.Request, op operation, a *access) error {
-	if op.Admin && (!a.principal.Admin || !a.principal.Allows(op.Action, auth.Resource{})) {
+	if op.Admin && !(a.principal.Allows(op.Action, auth.Resource{}) && a.principal.Administers(op.Global)) {
 		return errForbidden(op.Action)
 	}
 	if op.Global {
 		return nil
 	}
+	a.inQuery = r.URL.Query().Get(projectQuery)
 	named, err := namedProject(r)
 	if err != nil {
 		return err
@@ -284,12 +286,5 @@ func projectParameters() []*huma.Param {
 	return []*huma.Param{
 		{Name: projectHeader, In: "header", Description: doc, Schema: &huma.Schema{Type: huma.TypeString}},
 		{Name: projectQuery, In: "query", Description: doc + "; the same as the header " + projectHeader, Schema: &huma.Schema{Type: huma.TypeString}},
-	}
-}
-
-// withProject adds the project that a request named to the query of a link to the next page.
-func withProject(query url.Values, p *auth.Principal, project uuid.UUID) {
-	if p.Default == nil && len(p.Projects) != 1 {
-		query.Set(projectQuery, publicID(prefixProject, project))
 	}
 }

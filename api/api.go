@@ -92,6 +92,9 @@ func New(opts Options) *Server {
 	s.registerVersions(api)
 	s.registerTags(api)
 	s.registerSearch(api)
+	s.registerProjects(api)
+	s.registerPolicies(api)
+	s.registerAPIKeys(api)
 	documentErrors(s.openAPI)
 
 	s.handler = s.recoverPanics(s.allowOrigins(s.logRequests(s.authenticate(s.refuseEncoded(jsonErrors(mux))))))

@@ -25,6 +25,7 @@ import (
 	"gocloud.dev/blob/fileblob"
 
 	"github.com/kb-search/kb/api"
+	"github.com/kb-search/kb/api/auth"
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/db/dbtest"
@@ -54,6 +55,10 @@ type config struct {
 	Converter worker.Converter
 	NoWorker  bool
 	Key       string
+	// Secret makes the server take tokens; see mint.
+	Secret  string
+	Origins []string
+
 	MaxUpload int64
 }
 
@@ -86,10 +91,15 @@ func start(t testing.TB, c config) *server {
 	jobs, err := job.NewInserter(pool)
 	must(t, err)
 	logger := slog.New(noErrors{slog.DiscardHandler, t})
+	var tokens *auth.Tokens
+	if c.Secret != "" {
+		tokens, err = auth.NewTokens(t.Context(), auth.TokenOptions{Secret: c.Secret})
+		must(t, err)
+	}
 	handler := api.New(api.Options{
 		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, spaces, search.DefaultSettings(), logger),
 		Reviser: worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, FileTypes: job.Types{Images: c.Converter != nil}, ConfiguredSpace: configured,
-		Device: embed.Device{Name: embed.DeviceCPU, Reason: "a test"}, Database: "external", APIKey: c.Key, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
+		Device: embed.Device{Name: embed.DeviceCPU, Reason: "a test"}, Database: "external", APIKey: c.Key, Tokens: tokens, Origins: c.Origins, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
 	})
 	listener := httptest.NewServer(handler)
 	t.Cleanup(listener.Close)

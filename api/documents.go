@@ -163,7 +163,7 @@ func (s *Server) documentList(ctx context.Context, in *documentListInput) (*docu
 		for name, value := range ranges {
 			query.Set(name, value.Format(time.RFC3339Nano))
 		}
-		out.Link = nextLink("/api/v1/documents", query, in.PageInput, next.String())
+		out.Link = nextLink(ctx, "/api/v1/documents", query, in.PageInput, next.String())
 	}
 	return out, nil
 }

@@ -308,7 +308,7 @@ func (s *Server) jobList(ctx context.Context, in *jobListInput) (*jobListOutput,
 	if more {
 		last := rows[len(rows)-1]
 		next := cursor{Time: last.CreatedAt, ID: last.ID}
-		out.Link = nextLink("/api/v1/jobs", query, in.PageInput, next.String())
+		out.Link = nextLink(ctx, "/api/v1/jobs", query, in.PageInput, next.String())
 	}
 	return out, nil
 }

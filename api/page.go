@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/url"
@@ -36,7 +37,10 @@ func cutPage[T any](page PageInput, rows []T) (_ []T, more bool) {
 }
 
 // nextLink gives the Link header of a page that is not the last one.
-func nextLink(path string, query url.Values, page PageInput, cursor string) string {
+func nextLink(ctx context.Context, path string, query url.Values, page PageInput, cursor string) string {
+	if named := accessOf(ctx).inQuery; named != "" {
+		query.Set(projectQuery, named)
+	}
 	query.Set("limit", strconv.Itoa(int(page.size())))
 	query.Set("cursor", cursor)
 	return fmt.Sprintf("<%s?%s>; rel=\"next\"", path, query.Encode())
@@ -75,4 +79,41 @@ func parseCursor(text string) (*cursor, error) {
 		return nil, invalid
 	}
 	return &cursor{Time: parsedTime, ID: parsedID}, nil
+}
+
+// OffsetInput is what the lists of the knowledge API take. It is exported since huma passes over embedded structs that are not.
+type OffsetInput struct {
+	Limit  int `query:"limit" minimum:"1" default:"50" doc:"The largest number of rows; more than 100 are cut to 100"`
+	Offset int `query:"offset" minimum:"0" maximum:"1000000000" default:"0" doc:"How many rows to pass over"`
+}
+
+func (p OffsetInput) size() int32 { return int32(min(p.Limit, maxPage)) }
+
+// pageBody is a page of a list of the knowledge API.
+type pageBody[T any] struct {
+	_      struct{} `additionalProperties:"true"`
+	Data   []T      `json:"data" doc:"The rows"`
+	Total  int64    `json:"total" doc:"The number of rows on all pages"`
+	Limit  int32    `json:"limit" doc:"The largest number of rows on a page"`
+	Offset int      `json:"offset" doc:"How many rows were passed over"`
+}
+
+type pageOutput[T any] struct {
+	Body pageBody[T]
+}
+
+// newPage makes a page of the rows that the database gave for it.
+func newPage[R, T any](in OffsetInput, total int64, rows []R, body func(R) T) *pageOutput[T] {
+	out := &pageOutput[T]{Body: pageBody[T]{Data: make([]T, len(rows)), Total: total, Limit: in.size(), Offset: in.Offset}}
+	for i, row := range rows {
+		out.Body.Data[i] = body(row)
+	}
+	return out
+}
+
+// pageOf cuts a page out of all rows.
+func pageOf[R, T any](in OffsetInput, rows []R, body func(R) T) *pageOutput[T] {
+	total := int64(len(rows))
+	rows = rows[min(in.Offset, len(rows)):]
+	return newPage(in, total, rows[:min(int(in.size()), len(rows))], body)
 }

@@ -75,6 +75,33 @@ func (q *Queries) JobCancel(ctx context.Context, db DBTX, arg JobCancelParams) (
 	return i, err
 }
 
+const jobCancelAll = `-- name: JobCancelAll :many
+UPDATE jobs SET status = CASE WHEN status IN ('queued', 'processing') THEN 'cancelled'::job_status ELSE status END
+WHERE project_id = $1
+RETURNING id
+`
+
+// Ends all jobs of a project that is being erased, and gives their ids.
+func (q *Queries) JobCancelAll(ctx context.Context, db DBTX, projectID uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, jobCancelAll, projectID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const jobClaim = `-- name: JobClaim :one
 WITH mine AS (
     SELECT j.project_id, j.id FROM jobs AS j WHERE j.river_job_id = $1 AND j.status = 'processing' LIMIT 1

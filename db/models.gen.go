@@ -241,6 +241,16 @@ type Project struct {
 	ErasedAt   *time.Time
 }
 
+type ProjectErasure struct {
+	ProjectID   uuid.UUID
+	Name        string
+	Erased      json.RawMessage
+	Remaining   json.RawMessage
+	RequestedBy string
+	RequestedAt time.Time
+	CompletedAt *time.Time
+}
+
 type Reindex struct {
 	ID             uuid.UUID
 	SpaceID        int32

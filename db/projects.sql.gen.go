@@ -7,9 +7,121 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/google/uuid"
 )
+
+const erasureAdvance = `-- name: ErasureAdvance :exec
+UPDATE project_erasures SET erased = $1 WHERE project_id = $2
+`
+
+type ErasureAdvanceParams struct {
+	Erased    json.RawMessage
+	ProjectID uuid.UUID
+}
+
+// Adds to what was erased so far.
+func (q *Queries) ErasureAdvance(ctx context.Context, db DBTX, arg ErasureAdvanceParams) error {
+	_, err := db.Exec(ctx, erasureAdvance, arg.Erased, arg.ProjectID)
+	return err
+}
+
+const erasureFinish = `-- name: ErasureFinish :exec
+UPDATE project_erasures SET remaining = $1, completed_at = clock_timestamp() WHERE project_id = $2
+`
+
+type ErasureFinishParams struct {
+	Remaining json.RawMessage
+	ProjectID uuid.UUID
+}
+
+func (q *Queries) ErasureFinish(ctx context.Context, db DBTX, arg ErasureFinishParams) error {
+	_, err := db.Exec(ctx, erasureFinish, arg.Remaining, arg.ProjectID)
+	return err
+}
+
+const erasureGet = `-- name: ErasureGet :one
+SELECT project_id, name, erased, remaining, requested_by, requested_at, completed_at FROM project_erasures WHERE project_id = $1
+`
+
+func (q *Queries) ErasureGet(ctx context.Context, db DBTX, projectID uuid.UUID) (ProjectErasure, error) {
+	row := db.QueryRow(ctx, erasureGet, projectID)
+	var i ProjectErasure
+	err := row.Scan(
+		&i.ProjectID,
+		&i.Name,
+		&i.Erased,
+		&i.Remaining,
+		&i.RequestedBy,
+		&i.RequestedAt,
+		&i.CompletedAt,
+	)
+	return i, err
+}
+
+const erasureInsert = `-- name: ErasureInsert :one
+INSERT INTO project_erasures (project_id, name, requested_by) VALUES ($1, $2, $3)
+RETURNING project_id, name, erased, remaining, requested_by, requested_at, completed_at
+`
+
+type ErasureInsertParams struct {
+	ProjectID   uuid.UUID
+	Name        string
+	RequestedBy string
+}
+
+func (q *Queries) ErasureInsert(ctx context.Context, db DBTX, arg ErasureInsertParams) (ProjectErasure, error) {
+	row := db.QueryRow(ctx, erasureInsert, arg.ProjectID, arg.Name, arg.RequestedBy)
+	var i ProjectErasure
+	err := row.Scan(
+		&i.ProjectID,
+		&i.Name,
+		&i.Erased,
+		&i.Remaining,
+		&i.RequestedBy,
+		&i.RequestedAt,
+		&i.CompletedAt,
+	)
+	return i, err
+}
+
+const erasureListIdle = `-- name: ErasureListIdle :many
+SELECT e.project_id
+FROM project_erasures AS e
+WHERE e.completed_at IS NULL
+    AND NOT EXISTS (
+        SELECT FROM river_job AS r
+        WHERE r.kind = 'erase'
+            AND r.args ->> 'project_id' = e.project_id::text
+            AND (r.state IN ('available', 'scheduled', 'retryable', 'pending')
+                OR r.state = 'running' AND r.attempted_at > clock_timestamp() - interval '1 hour')
+    )
+ORDER BY e.requested_at
+`
+
+// Projects that are not erased yet and that no River job is about.
+// @sqlc-vet-disable tenant-scope
+// No project: the upkeep looks for what is left to do.
+func (q *Queries) ErasureListIdle(ctx context.Context, db DBTX) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, erasureListIdle)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var project_id uuid.UUID
+		if err := rows.Scan(&project_id); err != nil {
+			return nil, err
+		}
+		items = append(items, project_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
 
 const projectCreate = `-- name: ProjectCreate :one
 INSERT INTO projects (id, name, text_config) VALUES ($1, $2, $3)
@@ -178,4 +290,21 @@ func (q *Queries) ProjectUpdate(ctx context.Context, db DBTX, arg ProjectUpdateP
 		&i.ErasedAt,
 	)
 	return i, err
+}
+
+const textConfigFind = `-- name: TextConfigFind :one
+SELECT (n.nspname || '.' || c.cfgname)::text AS name
+FROM pg_catalog.pg_ts_config AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.cfgnamespace
+WHERE c.cfgname = $1::text AND n.nspname = 'pg_catalog'
+`
+
+// The full name of a text search configuration that the database has.
+// @sqlc-vet-disable tenant-scope
+// No project: a table of the system.
+func (q *Queries) TextConfigFind(ctx context.Context, db DBTX, name string) (string, error) {
+	row := db.QueryRow(ctx, textConfigFind, name)
+	var name_2 string
+	err := row.Scan(&name_2)
+	return name_2, err
 }

@@ -56,11 +56,13 @@ func New(opts Options) (*Worker, error) {
 	river.AddWorker(workers, ingest)
 	river.AddWorker(workers, &statisticsWorker{conn: opts.Pool, logger: opts.Logger})
 	river.AddWorker(workers, &reindexWorker{conn: opts.Pool, spaces: opts.Ingest.spaces, logger: opts.Logger})
+	river.AddWorker(workers, &eraseWorker{conn: opts.Pool, bucket: opts.Bucket, logger: opts.Logger})
 	river.AddWorker(workers, &sweepWorker{conn: opts.Pool, bucket: opts.Bucket, keep: opts.RetryKeep, logger: opts.Logger})
 	client, err := river.NewClient(riverpgxv5.New(opts.Pool), &river.Config{
 		Queues: map[string]river.QueueConfig{
 			job.QueueIngest:      {MaxWorkers: max(opts.Workers, 1)},
 			job.QueueReindex:     {MaxWorkers: 1},
+			job.QueueErase:       {MaxWorkers: 1},
 			job.QueueMaintenance: {MaxWorkers: 1},
 		},
 		Workers:           workers,
@@ -140,6 +142,9 @@ func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[job.Statistics
 		w.logger.WarnContext(ctx, "jobs of dead processes given back", slog.Int64("jobs", rescued))
 	}
 	if err := w.resumeReindex(ctx); err != nil {
+		return err
+	}
+	if err := w.resumeErasures(ctx); err != nil {
 		return err
 	}
 	projects, err := db.New().StatisticsPending(ctx, w.conn)

@@ -27,6 +27,11 @@ type Principal struct {
 	Scope *Policy
 }
 
+// Administers says whether the principal is an admin of its projects, or, when everything is said, of the whole deployment.
+func (p *Principal) Administers(everything bool) bool {
+	return p.Admin && (!everything || p.Projects == nil)
+}
+
 // Sees says whether a project is there for the principal: its credential is not bound to others, and something allows it
 // something there. public is the project's public id.
 func (p *Principal) Sees(project uuid.UUID, public string) bool {

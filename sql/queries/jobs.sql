@@ -98,6 +98,12 @@ SET status = 'queued', attempts = 0, river_job_id = NULL, error = NULL, error_co
 WHERE project_id = @project_id AND id = @id AND status IN ('failed', 'cancelled')
 RETURNING *;
 
+-- name: JobCancelAll :many
+-- Ends all jobs of a project that is being erased, and gives their ids.
+UPDATE jobs SET status = CASE WHEN status IN ('queued', 'processing') THEN 'cancelled'::job_status ELSE status END
+WHERE project_id = @project_id
+RETURNING id;
+
 -- name: JobListOpenOf :many
 -- Of some jobs those that are queued or processing.
 -- @sqlc-vet-disable tenant-scope

@@ -24,6 +24,8 @@ const (
 	QueueIngest = "ingest"
 	// QueueReindex runs one job at a time in a process; it can take hours.
 	QueueReindex = "reindex"
+	// QueueErase erases one project at a time in a process.
+	QueueErase = "erase"
 	// QueueMaintenance is for short work of the server itself.
 	QueueMaintenance = "maintenance"
 )
@@ -78,6 +80,19 @@ func (SweepArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: QueueMaintenance, MaxAttempts: 1}
 }
 
+// EraseArgs erases what is left of a project that nobody sees any more.
+type EraseArgs struct {
+	ProjectID uuid.UUID `json:"project_id"`
+}
+
+// Kind implements river.JobArgs.
+func (EraseArgs) Kind() string { return "erase" }
+
+// InsertOpts implements river.JobArgsWithInsertOpts. The upkeep looks for erasures that ended in the middle.
+func (EraseArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: QueueErase, MaxAttempts: 1}
+}
+
 // NewInserter gives a client that only inserts jobs.
 func NewInserter(pool *pgxpool.Pool) (*river.Client[pgx.Tx], error) {
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
@@ -91,11 +106,15 @@ func NewInserter(pool *pgxpool.Pool) (*river.Client[pgx.Tx], error) {
 	return client, nil
 }
 
-// StoredPath is where an original is kept: by its content's hash, apart for each project but the default one.
-func StoredPath(projectID uuid.UUID, contentHash []byte, filename string) string {
-	folder := "documents/"
-	if projectID != db.DefaultProjectID {
-		folder += projectID.String() + "/"
+// StoredFolder is where a project's originals are kept: apart for each project but the default one.
+func StoredFolder(projectID uuid.UUID) string {
+	if projectID == db.DefaultProjectID {
+		return "documents/"
 	}
-	return folder + hex.EncodeToString(contentHash) + strings.ToLower(path.Ext(filename))
+	return "documents/" + projectID.String() + "/"
+}
+
+// StoredPath is where an original is kept: by its content's hash.
+func StoredPath(projectID uuid.UUID, contentHash []byte, filename string) string {
+	return StoredFolder(projectID) + hex.EncodeToString(contentHash) + strings.ToLower(path.Ext(filename))
 }
