@@ -38,6 +38,7 @@ func commands() []command {
 		{"ingest", "PATH...", "upload files, folders and globs to a server", (*app).ingest},
 		{"search", "WORDS...", "search on a server", (*app).search},
 		{"reindex", "", "embed all chunks anew, or put the previous model back", (*app).reindex},
+		{"token", "", "mint a token for development", (*app).token},
 		{"eval", "DIR...", "measure retrieval quality on judged sets", (*app).eval},
 		{"models", "pull [NAME] | list", "fetch models, list the known ones", (*app).models},
 		{"health", "", "ask a server whether it is ready", (*app).health},
