@@ -3,40 +3,56 @@ package worker_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/kb-search/kb/api/memory"
+	"github.com/pgvector/pgvector-go"
+
 	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/embed"
 	"github.com/kb-search/kb/embed/embedtest"
 	"github.com/kb-search/kb/worker"
 	"github.com/kb-search/kb/worker/job"
 )
 
-// remember stores texts in a new memory store.
-func (b *bundle) remember(t *testing.T, spaces memory.Spaces, entries ...memory.Entry) (memories []db.Memory) {
-	t.Helper()
-	store, err := db.New().MemoryStoreInsert(t.Context(), b.pool, db.MemoryStoreInsertParams{
-		ProjectID: db.DefaultProjectID, ID: db.NewID(), Name: "notes", Tags: []byte("{}"), Deduplicate: false,
-	})
-	must(t, err)
-	results, err := memory.NewWriter(b.pool, spaces, slog.New(slog.DiscardHandler)).WriteBatch(t.Context(), memory.Options{
-		ProjectID: store.ProjectID, StoreID: store.ID, Author: memory.Author{Mechanism: db.MemoryMechanismTool, Principal: "tester"},
-	}, entries)
-	must(t, err)
-	for _, result := range results {
-		memories = append(memories, result.Memory)
-	}
-	return memories
+// fact is a text to remember.
+type fact struct {
+	content   string
+	expiresAt *time.Time
 }
 
-func facts(n int) (entries []memory.Entry) {
-	for i := range n {
-		entries = append(entries, memory.Entry{Content: fmt.Sprintf("The pump number %d is loud.", i)})
+// remember stores facts in a new memory store. Without an embedder their vectors are due, as after a write while the model did
+// not answer.
+func (b *bundle) remember(t *testing.T, embedder embed.Embedder, facts []fact) {
+	t.Helper()
+	queries := db.New()
+	store, err := queries.MemoryStoreInsert(t.Context(), b.pool, db.MemoryStoreInsertParams{
+		ProjectID: db.DefaultProjectID, ID: db.NewID(), Name: "notes", Tags: []byte("{}"),
+	})
+	must(t, err)
+	for _, f := range facts {
+		row, err := queries.MemoryInsert(t.Context(), b.pool, db.MemoryInsertParams{
+			ProjectID: store.ProjectID, StoreID: store.ID, ID: db.NewID(), Content: f.content, ContentHash: []byte(f.content),
+			SourceType: db.MemorySourceManual, Tags: []byte("{}"), Metadata: []byte("{}"), ExpiresAt: f.expiresAt, EmbeddingDue: embedder == nil,
+		})
+		must(t, err)
+		index := db.MemoryIndexParams{ProjectID: row.ProjectID, StoreID: row.StoreID, ID: row.ID, SpaceID: 1}
+		if embedder != nil && embedder.CountTokens(f.content) > 0 {
+			vectors, err := embedder.Embed(t.Context(), embed.Passage, []string{f.content})
+			must(t, err)
+			vector := pgvector.NewHalfVector(vectors[0])
+			index.Vector, index.SpaceID = &vector, space(t, b, embedder.Space().Model).ID
+		}
+		must(t, queries.MemoryIndex(t.Context(), b.pool, index))
 	}
-	return entries
+}
+
+func pumps(n int) (facts []fact) {
+	for i := range n {
+		facts = append(facts, fact{content: fmt.Sprintf("The pump number %d is loud.", i)})
+	}
+	return facts
 }
 
 func TestMemoriesAreEmbeddedOnceTheModelAnswersAgain(t *testing.T) {
@@ -50,7 +66,8 @@ func TestMemoriesAreEmbeddedOnceTheModelAnswersAgain(t *testing.T) {
 		return nil
 	}}
 	b := setup(t, embedder)
-	memories := b.remember(t, spaces(t, b.pool, embedder), facts(70)...) // more than a batch
+	memories := pumps(70) // more than a batch
+	b.remember(t, nil, memories)
 	if n := b.count(t, "SELECT count(*) FROM memory_words WHERE tsv @@ to_tsquery('english', 'pump')"); n != len(memories) {
 		t.Errorf("%d of %d memories are found by a word", n, len(memories))
 	}
@@ -76,13 +93,13 @@ func TestMemoriesAreEmbeddedOnceTheModelAnswersAgain(t *testing.T) {
 func TestExpiredMemoriesAreDeleted(t *testing.T) {
 	t.Parallel()
 	b := setup(t, fake())
-	entries := facts(140) // more than two batches
+	entries := pumps(140) // more than two batches
 	soon, late := time.Now().Add(time.Minute), time.Now().Add(time.Hour)
 	for i := range entries {
-		entries[i].ExpiresAt = &soon
+		entries[i].expiresAt = &soon
 	}
-	entries[0].ExpiresAt, entries[1].ExpiresAt = nil, &late
-	b.remember(t, spaces(t, b.pool, fake()), entries...)
+	entries[0].expiresAt, entries[1].expiresAt = nil, &late
+	b.remember(t, fake(), entries)
 	for _, table := range []string{"memories", "memory_words", "memory_embeddings"} {
 		_, err := b.pool.Exec(t.Context(), "UPDATE "+table+" SET expires_at = now() - interval '1 second' WHERE expires_at < now() + interval '30 minutes'")
 		must(t, err)
@@ -134,13 +151,13 @@ func TestReindexTakesMemoriesAlong(t *testing.T) {
 		t.Helper()
 		return b.count(t, "SELECT count(*) FROM memory_embeddings WHERE space_id = $1", space)
 	}
-	entries := append(facts(70), memory.Entry{Content: "\u200b"}) // more than a batch, and one in which no model sees anything
+	entries := append(pumps(70), fact{content: "\u200b"}) // more than a batch, and one in which no model sees anything
 
 	// two gives a bundle whose memories are in the first of two spaces.
 	two := func(t *testing.T, next *embedtest.Embedder) (b *bundle, first, second db.EmbeddingSpace) {
 		t.Helper()
 		b = setup(t, fake())
-		b.remember(t, spaces(t, b.pool, fake()), entries...)
+		b.remember(t, fake(), entries)
 		both := spaces(t, b.pool, fake(), next)
 		b.ingester = worker.NewIngester(both, worker.Reader{}, job.Chunking{})
 		return b, space(t, b, "fake"), space(t, b, "next")
@@ -158,7 +175,7 @@ func TestReindexTakesMemoriesAlong(t *testing.T) {
 	t.Run("ARenewalMakesEachVectorAnew", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, fake())
-		b.remember(t, spaces(t, b.pool, fake()), entries...)
+		b.remember(t, fake(), entries)
 		_, err := b.pool.Exec(t.Context(), "UPDATE memory_embeddings SET embedding = (SELECT array_agg(1)::vector::halfvec FROM generate_series(1, 384))")
 		must(t, err)
 		reindex(t, b, space(t, b, "fake").ID, true, "")
@@ -196,7 +213,7 @@ func TestReindexTakesMemoriesAlong(t *testing.T) {
 			return nil
 		}
 		reindex(t, b, second.ID, false, "")
-		want, err := embedtest.New().Embed(t.Context(), 0, []string{"Valves open at noon"})
+		want, err := fake().Embed(t.Context(), embed.Passage, []string{"Valves open at noon"})
 		must(t, err)
 		if n := b.count(t, `SELECT count(*) FROM memory_embeddings AS e JOIN memories AS m ON m.id = e.memory_id
 			WHERE m.content = 'Valves open at noon' AND e.space_id = $1 AND e.embedding <=> $2::real[]::halfvec < 0.001`, second.ID, want[0]); n != 1 {
