@@ -12,7 +12,10 @@ import (
 )
 
 const embeddingAny = `-- name: EmbeddingAny :one
-SELECT EXISTS (SELECT FROM embeddings WHERE space_id = $1)
+SELECT (
+    EXISTS (SELECT FROM embeddings AS e WHERE e.space_id = $1)
+    OR EXISTS (SELECT FROM memory_embeddings AS m WHERE m.space_id = $1)
+)::boolean AS used
 `
 
 // Whether a space has any vector.
@@ -20,13 +23,16 @@ SELECT EXISTS (SELECT FROM embeddings WHERE space_id = $1)
 // No project: a space is the whole deployment's.
 func (q *Queries) EmbeddingAny(ctx context.Context, db DBTX, spaceID int32) (bool, error) {
 	row := db.QueryRow(ctx, embeddingAny, spaceID)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
+	var used bool
+	err := row.Scan(&used)
+	return used, err
 }
 
 const embeddingDeleteSpace = `-- name: EmbeddingDeleteSpace :execrows
-DELETE FROM embeddings WHERE space_id = $1
+WITH of_memories AS (
+    DELETE FROM memory_embeddings AS m WHERE m.space_id = $1
+)
+DELETE FROM embeddings AS e WHERE e.space_id = $1
 `
 
 // @sqlc-vet-disable tenant-scope

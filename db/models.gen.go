@@ -72,6 +72,167 @@ func (e JobStatus) Valid() bool {
 	return false
 }
 
+type MemoryMechanism string
+
+const (
+	MemoryMechanismTool      MemoryMechanism = "tool"
+	MemoryMechanismRule      MemoryMechanism = "rule"
+	MemoryMechanismApi       MemoryMechanism = "api"
+	MemoryMechanismFormation MemoryMechanism = "formation"
+)
+
+func (e *MemoryMechanism) Scan(src interface{}) error {
+	switch s := src.(type) {
+	case []byte:
+		*e = MemoryMechanism(s)
+	case string:
+		*e = MemoryMechanism(s)
+	default:
+		return fmt.Errorf("unsupported scan type for MemoryMechanism: %T", src)
+	}
+	return nil
+}
+
+type NullMemoryMechanism struct {
+	MemoryMechanism MemoryMechanism
+	Valid           bool // Valid is true if MemoryMechanism is not NULL
+}
+
+// Scan implements the Scanner interface.
+func (ns *NullMemoryMechanism) Scan(value interface{}) error {
+	if value == nil {
+		ns.MemoryMechanism, ns.Valid = "", false
+		return nil
+	}
+	ns.Valid = true
+	return ns.MemoryMechanism.Scan(value)
+}
+
+// Value implements the driver Valuer interface.
+func (ns NullMemoryMechanism) Value() (driver.Value, error) {
+	if !ns.Valid {
+		return nil, nil
+	}
+	return string(ns.MemoryMechanism), nil
+}
+
+func (e MemoryMechanism) Valid() bool {
+	switch e {
+	case MemoryMechanismTool,
+		MemoryMechanismRule,
+		MemoryMechanismApi,
+		MemoryMechanismFormation:
+		return true
+	}
+	return false
+}
+
+type MemoryOutcome string
+
+const (
+	MemoryOutcomeCreated    MemoryOutcome = "created"
+	MemoryOutcomeSuperseded MemoryOutcome = "superseded"
+	MemoryOutcomeSkipped    MemoryOutcome = "skipped"
+	MemoryOutcomeRetracted  MemoryOutcome = "retracted"
+)
+
+func (e *MemoryOutcome) Scan(src interface{}) error {
+	switch s := src.(type) {
+	case []byte:
+		*e = MemoryOutcome(s)
+	case string:
+		*e = MemoryOutcome(s)
+	default:
+		return fmt.Errorf("unsupported scan type for MemoryOutcome: %T", src)
+	}
+	return nil
+}
+
+type NullMemoryOutcome struct {
+	MemoryOutcome MemoryOutcome
+	Valid         bool // Valid is true if MemoryOutcome is not NULL
+}
+
+// Scan implements the Scanner interface.
+func (ns *NullMemoryOutcome) Scan(value interface{}) error {
+	if value == nil {
+		ns.MemoryOutcome, ns.Valid = "", false
+		return nil
+	}
+	ns.Valid = true
+	return ns.MemoryOutcome.Scan(value)
+}
+
+// Value implements the driver Valuer interface.
+func (ns NullMemoryOutcome) Value() (driver.Value, error) {
+	if !ns.Valid {
+		return nil, nil
+	}
+	return string(ns.MemoryOutcome), nil
+}
+
+func (e MemoryOutcome) Valid() bool {
+	switch e {
+	case MemoryOutcomeCreated,
+		MemoryOutcomeSuperseded,
+		MemoryOutcomeSkipped,
+		MemoryOutcomeRetracted:
+		return true
+	}
+	return false
+}
+
+type MemorySource string
+
+const (
+	MemorySourceManual       MemorySource = "manual"
+	MemorySourceConversation MemorySource = "conversation"
+)
+
+func (e *MemorySource) Scan(src interface{}) error {
+	switch s := src.(type) {
+	case []byte:
+		*e = MemorySource(s)
+	case string:
+		*e = MemorySource(s)
+	default:
+		return fmt.Errorf("unsupported scan type for MemorySource: %T", src)
+	}
+	return nil
+}
+
+type NullMemorySource struct {
+	MemorySource MemorySource
+	Valid        bool // Valid is true if MemorySource is not NULL
+}
+
+// Scan implements the Scanner interface.
+func (ns *NullMemorySource) Scan(value interface{}) error {
+	if value == nil {
+		ns.MemorySource, ns.Valid = "", false
+		return nil
+	}
+	ns.Valid = true
+	return ns.MemorySource.Scan(value)
+}
+
+// Value implements the driver Valuer interface.
+func (ns NullMemorySource) Value() (driver.Value, error) {
+	if !ns.Valid {
+		return nil, nil
+	}
+	return string(ns.MemorySource), nil
+}
+
+func (e MemorySource) Valid() bool {
+	switch e {
+	case MemorySourceManual,
+		MemorySourceConversation:
+		return true
+	}
+	return false
+}
+
 type ReindexState string
 
 const (
@@ -223,6 +384,54 @@ type Job struct {
 	Warning       *string
 }
 
+type Memory struct {
+	ProjectID     uuid.UUID
+	StoreID       uuid.UUID
+	ID            uuid.UUID
+	Content       string
+	ContentHash   []byte
+	SourceType    MemorySource
+	SourceID      *string
+	Tags          json.RawMessage
+	Metadata      json.RawMessage
+	ExpiresAt     *time.Time
+	InvalidatedAt *time.Time
+	SupersededBy  *uuid.UUID
+	Version       int32
+	EmbeddingDue  bool
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+type MemoryAssertion struct {
+	ProjectID    uuid.UUID
+	StoreID      uuid.UUID
+	ID           uuid.UUID
+	MemoryID     *uuid.UUID
+	Content      string
+	Mechanism    MemoryMechanism
+	Principal    string
+	Outcome      MemoryOutcome
+	Similarity   *float64
+	Declared     bool
+	RuleID       *string
+	GenerationID *string
+	CreatedAt    time.Time
+}
+
+type MemoryStore struct {
+	ProjectID          uuid.UUID
+	ID                 uuid.UUID
+	Name               string
+	Description        *string
+	Tags               json.RawMessage
+	DuplicateThreshold *float64
+	SupersedeThreshold *float64
+	Deduplicate        bool
+	CreatedAt          time.Time
+	UpdatedAt          *time.Time
+}
+
 type Policy struct {
 	ID        uuid.UUID
 	Name      string
@@ -265,4 +474,6 @@ type Reindex struct {
 	HeartbeatAt    *time.Time
 	CreatedAt      time.Time
 	CompletedAt    *time.Time
+	CursorStore    *uuid.UUID
+	CursorMemory   *uuid.UUID
 }

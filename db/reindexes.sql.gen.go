@@ -15,8 +15,9 @@ const reindexAdvance = `-- name: ReindexAdvance :execrows
 UPDATE reindexes
 SET done = done + $1, total = greatest(total, done + $1), heartbeat_at = clock_timestamp(),
     cursor_project = coalesce($2, cursor_project), cursor_document = coalesce($3, cursor_document),
-    cursor_chunk = coalesce($4, cursor_chunk)
-WHERE id = $5 AND state = 'running'
+    cursor_chunk = coalesce($4, cursor_chunk), cursor_store = coalesce($5, cursor_store),
+    cursor_memory = coalesce($6, cursor_memory)
+WHERE id = $7 AND state = 'running'
 `
 
 type ReindexAdvanceParams struct {
@@ -24,6 +25,8 @@ type ReindexAdvanceParams struct {
 	CursorProject  *uuid.UUID
 	CursorDocument *uuid.UUID
 	CursorChunk    *uuid.UUID
+	CursorStore    *uuid.UUID
+	CursorMemory   *uuid.UUID
 	ID             uuid.UUID
 }
 
@@ -36,6 +39,8 @@ func (q *Queries) ReindexAdvance(ctx context.Context, db DBTX, arg ReindexAdvanc
 		arg.CursorProject,
 		arg.CursorDocument,
 		arg.CursorChunk,
+		arg.CursorStore,
+		arg.CursorMemory,
 		arg.ID,
 	)
 	if err != nil {
@@ -46,7 +51,7 @@ func (q *Queries) ReindexAdvance(ctx context.Context, db DBTX, arg ReindexAdvanc
 
 const reindexCancel = `-- name: ReindexCancel :one
 UPDATE reindexes SET state = 'cancelled', completed_at = clock_timestamp() WHERE state = 'running'
-RETURNING id, space_id, renew, state, done, total, error, cursor_project, cursor_document, cursor_chunk, heartbeat_at, created_at, completed_at
+RETURNING id, space_id, renew, state, done, total, error, cursor_project, cursor_document, cursor_chunk, heartbeat_at, created_at, completed_at, cursor_store, cursor_memory
 `
 
 // @sqlc-vet-disable tenant-scope
@@ -68,6 +73,8 @@ func (q *Queries) ReindexCancel(ctx context.Context, db DBTX) (Reindex, error) {
 		&i.HeartbeatAt,
 		&i.CreatedAt,
 		&i.CompletedAt,
+		&i.CursorStore,
+		&i.CursorMemory,
 	)
 	return i, err
 }
@@ -76,7 +83,7 @@ const reindexClaim = `-- name: ReindexClaim :one
 UPDATE reindexes SET heartbeat_at = clock_timestamp()
 WHERE state = 'running'
     AND (heartbeat_at IS NULL OR heartbeat_at < clock_timestamp() - make_interval(secs => $1::float8))
-RETURNING id, space_id, renew, state, done, total, error, cursor_project, cursor_document, cursor_chunk, heartbeat_at, created_at, completed_at
+RETURNING id, space_id, renew, state, done, total, error, cursor_project, cursor_document, cursor_chunk, heartbeat_at, created_at, completed_at, cursor_store, cursor_memory
 `
 
 // Takes up the running reindex, unless a living process works on it.
@@ -99,6 +106,8 @@ func (q *Queries) ReindexClaim(ctx context.Context, db DBTX, silentSeconds float
 		&i.HeartbeatAt,
 		&i.CreatedAt,
 		&i.CompletedAt,
+		&i.CursorStore,
+		&i.CursorMemory,
 	)
 	return i, err
 }
@@ -108,7 +117,7 @@ UPDATE reindexes
 SET state = $1::reindex_state, error = $2, completed_at = clock_timestamp(),
     done = CASE WHEN $1::reindex_state = 'done' THEN total ELSE done END
 WHERE id = $3 AND state = 'running'
-RETURNING id, space_id, renew, state, done, total, error, cursor_project, cursor_document, cursor_chunk, heartbeat_at, created_at, completed_at
+RETURNING id, space_id, renew, state, done, total, error, cursor_project, cursor_document, cursor_chunk, heartbeat_at, created_at, completed_at, cursor_store, cursor_memory
 `
 
 type ReindexFinishParams struct {
@@ -136,12 +145,14 @@ func (q *Queries) ReindexFinish(ctx context.Context, db DBTX, arg ReindexFinishP
 		&i.HeartbeatAt,
 		&i.CreatedAt,
 		&i.CompletedAt,
+		&i.CursorStore,
+		&i.CursorMemory,
 	)
 	return i, err
 }
 
 const reindexGetLast = `-- name: ReindexGetLast :one
-SELECT id, space_id, renew, state, done, total, error, cursor_project, cursor_document, cursor_chunk, heartbeat_at, created_at, completed_at FROM reindexes ORDER BY created_at DESC, id DESC LIMIT 1
+SELECT id, space_id, renew, state, done, total, error, cursor_project, cursor_document, cursor_chunk, heartbeat_at, created_at, completed_at, cursor_store, cursor_memory FROM reindexes ORDER BY created_at DESC, id DESC LIMIT 1
 `
 
 // @sqlc-vet-disable tenant-scope
@@ -163,6 +174,8 @@ func (q *Queries) ReindexGetLast(ctx context.Context, db DBTX) (Reindex, error) 
 		&i.HeartbeatAt,
 		&i.CreatedAt,
 		&i.CompletedAt,
+		&i.CursorStore,
+		&i.CursorMemory,
 	)
 	return i, err
 }
@@ -187,8 +200,8 @@ func (q *Queries) ReindexIdle(ctx context.Context, db DBTX, silentSeconds float6
 
 const reindexInsert = `-- name: ReindexInsert :one
 INSERT INTO reindexes (id, space_id, renew, total)
-SELECT $1, $2, $3, (SELECT count(*) FROM chunks)
-RETURNING id, space_id, renew, state, done, total, error, cursor_project, cursor_document, cursor_chunk, heartbeat_at, created_at, completed_at
+SELECT $1, $2, $3, (SELECT count(*) FROM chunks) + (SELECT count(*) FROM memory_words)
+RETURNING id, space_id, renew, state, done, total, error, cursor_project, cursor_document, cursor_chunk, heartbeat_at, created_at, completed_at, cursor_store, cursor_memory
 `
 
 type ReindexInsertParams struct {
@@ -216,6 +229,8 @@ func (q *Queries) ReindexInsert(ctx context.Context, db DBTX, arg ReindexInsertP
 		&i.HeartbeatAt,
 		&i.CreatedAt,
 		&i.CompletedAt,
+		&i.CursorStore,
+		&i.CursorMemory,
 	)
 	return i, err
 }

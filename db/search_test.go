@@ -119,8 +119,13 @@ func (n node) uses(index string) bool {
 
 func explain(t *testing.T, pool *pgxpool.Pool, params db.SearchParams) node {
 	t.Helper()
+	return explainSQL(t, pool, db.SearchSQL, params.Args())
+}
+
+func explainSQL(t *testing.T, pool *pgxpool.Pool, sql string, args []any) node {
+	t.Helper()
 	var output []byte
-	err := pool.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+db.SearchSQL, params.Args()...).Scan(&output)
+	err := pool.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+sql, args...).Scan(&output)
 	if err != nil {
 		t.Fatal(err)
 	}

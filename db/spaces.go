@@ -43,7 +43,7 @@ func (c dimensionsConn) QueryRow(ctx context.Context, sql string, args ...any) p
 	return c.Conn.QueryRow(ctx, strings.ReplaceAll(sql, writtenDimensions, c.inUse), args...)
 }
 
-// EnsureSpace gives the embedding space of a model, making it and its vector index when it is new. It becomes the active
+// EnsureSpace gives the embedding space of a model, making it and its vector indexes when it is new. It becomes the active
 // one when there is none, or when the active one has no vectors; else a reindex makes it that.
 func EnsureSpace(ctx context.Context, conn Conn, params EmbeddingSpaceInsertParams) (EmbeddingSpace, error) {
 	if params.Dimensions > maxIndexedDimensions {
@@ -60,11 +60,13 @@ func EnsureSpace(ctx context.Context, conn Conn, params EmbeddingSpaceInsertPara
 			return fmt.Errorf("register the embedding space: %w", err)
 		}
 		// For the semantic arm of search.sql. m and ef_construction are pgvector's defaults: recall@10 0.97 at ef_search 100.
-		_, err = tx.Exec(ctx, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %[1]s ON embeddings
-			USING hnsw ((embedding::halfvec(%[2]d)) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64) WHERE space_id = %[3]d`,
-			spaceIndex(space.ID), space.Dimensions, space.ID))
-		if err != nil {
-			return fmt.Errorf("index the embedding space: %w", err)
+		for _, table := range vectorTables {
+			_, err = tx.Exec(ctx, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %[1]s ON %[2]s
+				USING hnsw ((embedding::halfvec(%[3]d)) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64) WHERE space_id = %[4]d`,
+				spaceIndex(table, space.ID), table, space.Dimensions, space.ID))
+			if err != nil {
+				return fmt.Errorf("index %s of the embedding space: %w", table, err)
+			}
 		}
 		if space.Active {
 			return nil
@@ -79,7 +81,10 @@ func EnsureSpace(ctx context.Context, conn Conn, params EmbeddingSpaceInsertPara
 	return space, err
 }
 
-func spaceIndex(id int32) string { return fmt.Sprintf("embeddings_space_%d", id) }
+// vectorTables hold the vectors of chunks and of memories; each space has an index on both.
+var vectorTables = []string{"embeddings", "memory_embeddings"}
+
+func spaceIndex(table string, id int32) string { return fmt.Sprintf("%s_space_%d", table, id) }
 
 func activeSpaceIsUsed(ctx context.Context, tx pgx.Tx) (bool, error) {
 	active, err := New().EmbeddingSpaceGetActive(ctx, tx)
@@ -107,8 +112,8 @@ func activateSpace(ctx context.Context, tx pgx.Tx, id int32) (EmbeddingSpace, er
 	return space, nil
 }
 
-// SwitchSpace makes a space the active one if each chunk has a vector in it, but for blank, and says whether it did. No
-// document is stored meanwhile.
+// SwitchSpace makes a space the active one if each chunk and each valid memory has a vector in it, but for blank, and says
+// whether it did. No document and no memory is stored meanwhile.
 func SwitchSpace(ctx context.Context, conn Conn, id int32, blank []uuid.UUID) (switched bool, err error) {
 	err = InTx(ctx, conn, func(tx pgx.Tx) error {
 		if err := New().EmbeddingSpaceLock(ctx, tx); err != nil {
@@ -121,6 +126,13 @@ func SwitchSpace(ctx context.Context, conn Conn, id int32, blank []uuid.UUID) (s
 		if len(missing) > 0 {
 			return nil
 		}
+		unseen, err := New().MemoryNext(ctx, tx, MemoryNextParams{SpaceID: id, Blank: blank, MaxResults: 1})
+		if err != nil {
+			return fmt.Errorf("look for memories without a vector: %w", err)
+		}
+		if len(unseen) > 0 {
+			return nil
+		}
 		switched = true
 		_, err = activateSpace(ctx, tx, id)
 		return err
@@ -128,11 +140,13 @@ func SwitchSpace(ctx context.Context, conn Conn, id int32, blank []uuid.UUID) (s
 	return switched, err
 }
 
-// DropSpace deletes a space's vectors and their index. The space stays known; EnsureSpace brings its index back.
+// DropSpace deletes a space's vectors and their indexes. The space stays known; EnsureSpace brings its indexes back.
 func DropSpace(ctx context.Context, conn Conn, id int32) error {
-	// Outside a transaction: searches go on while the index goes.
-	if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+spaceIndex(id)); err != nil {
-		return fmt.Errorf("drop the index of embedding space %d: %w", id, err)
+	for _, table := range vectorTables {
+		// Outside a transaction: searches go on while the index goes.
+		if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+spaceIndex(table, id)); err != nil {
+			return fmt.Errorf("drop the index of embedding space %d on %s: %w", id, table, err)
+		}
 	}
 	if _, err := New().EmbeddingDeleteSpace(ctx, conn, id); err != nil {
 		return fmt.Errorf("delete the vectors of embedding space %d: %w", id, err)

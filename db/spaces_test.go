@@ -54,4 +54,62 @@ func TestSwitchSpace(t *testing.T) {
 	switches("the chunk is blank", []uuid.UUID{chunk}, true)
 	vector(next.ID)
 	switches("the chunk has its vector", nil, true)
+
+	store, memory := db.NewID(), db.NewID()
+	remember := func(change string) {
+		t.Helper()
+		exec("UPDATE memories SET "+change+" WHERE id = $1", memory)
+	}
+	exec("INSERT INTO memory_stores (project_id, id, name) VALUES ($1, $2, 'notes')", project, store)
+	exec("INSERT INTO memories (project_id, store_id, id, content, content_hash, created_at, updated_at) VALUES ($1, $2, $3, 'pump', '', now(), now())", project, store, memory)
+	switches("a memory without a vector", nil, false)
+	switches("the memory is blank", []uuid.UUID{memory}, true)
+	remember("invalidated_at = now()")
+	switches("the memory is history", nil, true)
+	remember("invalidated_at = NULL, expires_at = now() - interval '1 second'")
+	switches("the memory has expired", nil, true)
+	remember("expires_at = now() + interval '1 hour'")
+	switches("the memory will expire", nil, false)
+	exec("INSERT INTO memory_embeddings (project_id, store_id, memory_id, space_id, embedding) VALUES ($1, $2, $3, $4, '[1,0]')", project, store, memory, next.ID)
+	switches("the memory has its vector", nil, true)
+}
+
+// TestDropSpace takes the vectors and the indexes of one space away, and of no other.
+func TestDropSpace(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	count := func(what string) (n int) {
+		t.Helper()
+		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM "+what).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	var spaces []db.EmbeddingSpace
+	store, memory := db.NewID(), db.NewID()
+	for _, model := range []string{"first", "next"} {
+		space, err := db.EnsureSpace(t.Context(), pool, db.EmbeddingSpaceInsertParams{Model: model, Precision: "int8", Sha256: "x", Dimensions: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spaces = append(spaces, space)
+	}
+	for _, statement := range []string{
+		`INSERT INTO memory_stores (project_id, id, name) SELECT id, $1, 'notes' FROM projects WHERE $2::uuid IS NOT NULL`,
+		`INSERT INTO memories (project_id, store_id, id, content, content_hash, created_at, updated_at) SELECT id, $1, $2, 'pump', '', now(), now() FROM projects`,
+		`INSERT INTO memory_embeddings (project_id, store_id, memory_id, space_id, embedding) SELECT p.id, $1, $2, s.id, '[1,0]' FROM projects AS p, embedding_spaces AS s`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement, store, memory); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count("pg_indexes WHERE indexname LIKE '%embeddings_space_%'"); n != 4 {
+		t.Errorf("%d vector indexes of two spaces, want 4", n)
+	}
+	if err := db.DropSpace(t.Context(), pool, spaces[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if indexes, vectors := count("pg_indexes WHERE indexname LIKE '%embeddings_space_%'"), count("memory_embeddings"); indexes != 2 || vectors != 1 {
+		t.Errorf("%d vector indexes and %d vectors are left, want 2 and 1", indexes, vectors)
+	}
 }

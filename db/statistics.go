@@ -34,7 +34,7 @@ func FoldStatistics(ctx context.Context, conn Conn, projectID uuid.UUID) error {
 
 // Analyze tells the planner about rows that have just come in large number. Autovacuum does the same later.
 func Analyze(ctx context.Context, conn Conn) error {
-	for _, table := range []string{"documents", "chunks", "chunk_words", "embeddings", "lexeme_stats"} {
+	for _, table := range []string{"documents", "chunks", "chunk_words", "embeddings", "memories", "memory_words", "memory_embeddings", "lexeme_stats"} {
 		if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+table); err != nil {
 			return fmt.Errorf("analyze %s: %w", table, err)
 		}

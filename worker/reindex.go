@@ -15,7 +15,7 @@ import (
 	"github.com/kb-search/kb/worker/job"
 )
 
-// reindexBatch is how many chunks are embedded between two signs of progress.
+// reindexBatch is how many chunks or memories are embedded between two signs of progress.
 const reindexBatch = 64
 
 type reindexWorker struct {
@@ -75,16 +75,26 @@ func (w *reindexWorker) run(ctx context.Context, row db.Reindex) error {
 	if err != nil {
 		return err
 	}
-	blank, err := w.walk(ctx, row, stored)
+	var blank []uuid.UUID
+	if row.CursorStore == nil {
+		if blank, err = w.walk(ctx, row, stored); err != nil {
+			return err
+		}
+		row.CursorProject = nil
+	}
+	unseen, err := w.walkMemories(ctx, row, stored, db.MemoryNextParams{
+		CursorProject: deref(row.CursorProject), CursorStore: deref(row.CursorStore), CursorMemory: deref(row.CursorMemory), Renew: row.Renew,
+	})
 	if err != nil {
 		return err
 	}
+	blank = append(blank, unseen...)
 	for {
 		switched, err := db.SwitchSpace(ctx, w.conn, row.SpaceID, blank)
 		if err != nil || switched {
 			return err
 		}
-		// Documents came in during the walk.
+		// Documents or memories came in during the walk.
 		missing, err := db.New().ReindexMissing(ctx, w.conn, db.ReindexMissingParams{SpaceID: row.SpaceID, Blank: blank, MaxResults: reindexBatch})
 		if err != nil {
 			return fmt.Errorf("look for chunks without a vector: %w", err)
@@ -101,6 +111,10 @@ func (w *reindexWorker) run(ctx context.Context, row db.Reindex) error {
 		if err := w.advance(ctx, db.ReindexAdvanceParams{ID: row.ID, Done: int64(len(chunks))}); err != nil {
 			return err
 		}
+		if unseen, err = w.walkMemories(ctx, row, stored, db.MemoryNextParams{Blank: blank}); err != nil {
+			return err
+		}
+		blank = append(blank, unseen...)
 	}
 }
 
@@ -132,6 +146,15 @@ func (w *reindexWorker) walk(ctx context.Context, row db.Reindex, stored embed.S
 			return nil, err
 		}
 	}
+}
+
+// walkMemories embeds the memories that next describes and gives the ids of those in which the model sees nothing.
+func (w *reindexWorker) walkMemories(ctx context.Context, row db.Reindex, stored embed.Stored, next db.MemoryNextParams) (blank []uuid.UUID, err error) {
+	return embedMemories(ctx, w.conn, stored, next, func(last db.MemoryNextRow, count int) error {
+		return w.advance(ctx, db.ReindexAdvanceParams{
+			ID: row.ID, Done: int64(count), CursorProject: &last.ProjectID, CursorStore: &last.StoreID, CursorMemory: &last.ID,
+		})
+	})
 }
 
 func (w *reindexWorker) advance(ctx context.Context, params db.ReindexAdvanceParams) error {

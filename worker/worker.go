@@ -25,7 +25,7 @@ const (
 	// heartbeat is how often a working process says that it lives; silence is how long it may say nothing.
 	heartbeat = 5 * time.Second
 	silence   = 30 * time.Second
-	// upkeep is how often statistics are folded and jobs of dead processes given back.
+	// upkeep is how often statistics are folded, jobs of dead processes given back, and memories forgotten or embedded.
 	upkeep = 15 * time.Second
 	// sweep is how often uploads that nobody will ask for are deleted.
 	sweep = time.Hour
@@ -54,7 +54,7 @@ func New(opts Options) (*Worker, error) {
 	workers := river.NewWorkers()
 	ingest := &ingestWorker{conn: opts.Pool, bucket: opts.Bucket, ingester: opts.Ingest, logger: opts.Logger}
 	river.AddWorker(workers, ingest)
-	river.AddWorker(workers, &statisticsWorker{conn: opts.Pool, logger: opts.Logger})
+	river.AddWorker(workers, &statisticsWorker{conn: opts.Pool, spaces: opts.Ingest.spaces, logger: opts.Logger})
 	river.AddWorker(workers, &reindexWorker{conn: opts.Pool, spaces: opts.Ingest.spaces, logger: opts.Logger})
 	river.AddWorker(workers, &eraseWorker{conn: opts.Pool, bucket: opts.Bucket, logger: opts.Logger})
 	river.AddWorker(workers, &sweepWorker{conn: opts.Pool, bucket: opts.Bucket, keep: opts.RetryKeep, logger: opts.Logger})
@@ -129,10 +129,12 @@ func (retryPolicy) NextRetry(row *rivertype.JobRow) time.Time {
 type statisticsWorker struct {
 	river.WorkerDefaults[job.StatisticsArgs]
 	conn   db.Conn
+	spaces *Spaces
 	logger *slog.Logger
 }
 
-// Work folds what ingestion and deletions have left, and gives back the jobs of dead processes.
+// Work gives back the jobs of dead processes, deletes expired memories, folds what writes and deletions have left, and makes the
+// vectors that are due.
 func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[job.StatisticsArgs]) error {
 	rescued, err := db.New().JobRescue(ctx, w.conn, silence.Seconds())
 	if err != nil {
@@ -147,6 +149,9 @@ func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[job.Statistics
 	if err := w.resumeErasures(ctx); err != nil {
 		return err
 	}
+	if err := w.purgeMemories(ctx); err != nil {
+		return err
+	}
 	projects, err := db.New().StatisticsPending(ctx, w.conn)
 	if err != nil {
 		return fmt.Errorf("look for pending statistics: %w", err)
@@ -156,5 +161,5 @@ func (w *statisticsWorker) Work(ctx context.Context, _ *river.Job[job.Statistics
 			return err
 		}
 	}
-	return nil
+	return w.embedDue(ctx)
 }

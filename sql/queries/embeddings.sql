@@ -21,13 +21,19 @@ ON CONFLICT (project_id, document_id, chunk_id, space_id) DO UPDATE SET embeddin
 -- name: EmbeddingDeleteSpace :execrows
 -- @sqlc-vet-disable tenant-scope
 -- No project: a space is the whole deployment's.
-DELETE FROM embeddings WHERE space_id = @space_id;
+WITH of_memories AS (
+    DELETE FROM memory_embeddings AS m WHERE m.space_id = @space_id
+)
+DELETE FROM embeddings AS e WHERE e.space_id = @space_id;
 
 -- name: EmbeddingAny :one
 -- Whether a space has any vector.
 -- @sqlc-vet-disable tenant-scope
 -- No project: a space is the whole deployment's.
-SELECT EXISTS (SELECT FROM embeddings WHERE space_id = @space_id);
+SELECT (
+    EXISTS (SELECT FROM embeddings AS e WHERE e.space_id = @space_id)
+    OR EXISTS (SELECT FROM memory_embeddings AS m WHERE m.space_id = @space_id)
+)::boolean AS used;
 
 -- name: EmbeddingSpaceGetActive :one
 -- @sqlc-vet-disable tenant-scope

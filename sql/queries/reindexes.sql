@@ -2,7 +2,7 @@
 -- @sqlc-vet-disable tenant-scope
 -- No project: a reindex is the whole deployment's.
 INSERT INTO reindexes (id, space_id, renew, total)
-SELECT @id, @space_id, @renew, (SELECT count(*) FROM chunks)
+SELECT @id, @space_id, @renew, (SELECT count(*) FROM chunks) + (SELECT count(*) FROM memory_words)
 RETURNING *;
 
 -- name: ReindexGetLast :one
@@ -36,7 +36,8 @@ SELECT EXISTS (
 UPDATE reindexes
 SET done = done + @done, total = greatest(total, done + @done), heartbeat_at = clock_timestamp(),
     cursor_project = coalesce(sqlc.narg(cursor_project), cursor_project), cursor_document = coalesce(sqlc.narg(cursor_document), cursor_document),
-    cursor_chunk = coalesce(sqlc.narg(cursor_chunk), cursor_chunk)
+    cursor_chunk = coalesce(sqlc.narg(cursor_chunk), cursor_chunk), cursor_store = coalesce(sqlc.narg(cursor_store), cursor_store),
+    cursor_memory = coalesce(sqlc.narg(cursor_memory), cursor_memory)
 WHERE id = @id AND state = 'running';
 
 -- name: ReindexRelease :exec
