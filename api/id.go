@@ -14,6 +14,9 @@ const (
 	prefixDocument = "doc"
 	prefixChunk    = "dchunk"
 	prefixJob      = "job"
+	prefixProject  = "proj"
+	// prefixFile stands before the document's own id: each document has one file.
+	prefixFile = "file"
 )
 
 func publicID(prefix string, id uuid.UUID) string {
