@@ -106,8 +106,8 @@ type documentListInput struct {
 
 // Resolve refuses a filter that is sent twice or empty: huma would take the first, or none.
 func (in *documentListInput) Resolve(ctx huma.Context) []error {
-	url := ctx.URL()
-	if sent, there := url.Query()["metadata"]; there && (len(sent) > 1 || sent[0] == "") {
+	address := ctx.URL()
+	if sent, there := address.Query()["metadata"]; there && (len(sent) > 1 || sent[0] == "") {
 		return []error{&huma.ErrorDetail{Location: "query.metadata", Message: "expected one JSON object"}}
 	}
 	return nil

@@ -49,12 +49,11 @@ func (f DocumentFilter) Empty() bool {
 	return err == nil && string(encoded) == "{}"
 }
 
-// UUIDs and Texts are lists that are written as PostgreSQL's array literals: document_fits must read them without a
-// sub-select.
-type (
-	UUIDs []uuid.UUID
-	Texts []string
-)
+// UUIDs is a list that is written as PostgreSQL's array literal, which document_fits reads without a sub-select.
+type UUIDs []uuid.UUID
+
+// Texts is a list that is written as PostgreSQL's array literal, as UUIDs.
+type Texts []string
 
 // MarshalText implements encoding.TextMarshaler.
 func (ids UUIDs) MarshalText() ([]byte, error) {

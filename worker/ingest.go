@@ -112,16 +112,17 @@ func (w *ingestWorker) run(ctx context.Context, cancel context.CancelCauseFunc, 
 	return w.fail(ctx, log, claimed, codeInternal, "An error of the server's own; the operator finds it in the log under this job's id.")
 }
 
-// ingest brings the job to done or skipped and gives its last state.
+// ingest brings the job to done or skipped and gives its last state. It begins again when something else has come first: a
+// document at the path, or another embedding space.
 func (w *ingestWorker) ingest(ctx context.Context, cancel context.CancelCauseFunc, claimed db.Job) (db.Job, error) {
-	existing, err := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
-	switch {
-	case err == nil:
-		return w.skip(ctx, w.conn, claimed, existing.ID)
-	case db.Kind(err) != db.KindNotFound:
-		return db.Job{}, fmt.Errorf("look for the same content: %w", err)
-	}
 	for {
+		existing, err := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
+		switch {
+		case err == nil:
+			return w.skip(ctx, w.conn, claimed, existing.ID)
+		case db.Kind(err) != db.KindNotFound:
+			return db.Job{}, fmt.Errorf("look for the same content: %w", err)
+		}
 		old, err := w.standing(ctx, claimed)
 		if err != nil {
 			return db.Job{}, err
@@ -186,7 +187,7 @@ func (w *ingestWorker) standing(ctx context.Context, claimed db.Job) (*db.Docume
 }
 
 // store commits document and job together: a new document, or the next version of old. Losing the race for the same
-// content makes the job a skipped one; after losing the one for the path (db.IsPathTaken) another try sees who stands there.
+// content makes the job a skipped one; losing the one for the path is an error (db.IsPathTaken).
 func (w *ingestWorker) store(ctx context.Context, claimed db.Job, old *db.Document, prepared Prepared) (db.Job, error) {
 	started := time.Now()
 	var finished db.Job
@@ -224,14 +225,7 @@ func (w *ingestWorker) store(ctx context.Context, claimed db.Job, old *db.Docume
 
 func (w *ingestWorker) put(ctx context.Context, tx pgx.Tx, claimed db.Job, old *db.Document, prepared Prepared) (db.Document, error) {
 	if old == nil {
-		if claimed.Path != nil && claimed.OnConflict == job.ConflictDuplicate {
-			free, err := db.New().DocumentFreePath(ctx, tx, db.DocumentFreePathParams{ProjectID: claimed.ProjectID, Path: *claimed.Path})
-			if err != nil {
-				return db.Document{}, fmt.Errorf("look for a free path: %w", err)
-			}
-			prepared.Document.Path = &free
-		}
-		return w.ingester.Store(ctx, tx, prepared)
+		return w.add(ctx, tx, claimed, prepared)
 	}
 	prepared.belongTo(old.ID)
 	document, err := w.ingester.replace(ctx, tx, *old, prepared)
@@ -243,6 +237,18 @@ func (w *ingestWorker) put(ctx context.Context, tx pgx.Tx, claimed db.Job, old *
 		return db.Document{}, &parse.Error{Code: codeDeleted, Message: "The document was deleted while its new version was worked on; upload it again if it shall be there."}
 	}
 	return db.Document{}, errors.Join(err, getErr) // Another try begins with what it is now.
+}
+
+// add stores a document of its own, beside the one at its path where that is what the job asks for.
+func (w *ingestWorker) add(ctx context.Context, tx pgx.Tx, claimed db.Job, prepared Prepared) (db.Document, error) {
+	if claimed.Path != nil && claimed.OnConflict == job.ConflictDuplicate {
+		free, err := db.New().DocumentFreePath(ctx, tx, db.DocumentFreePathParams{ProjectID: claimed.ProjectID, Path: *claimed.Path})
+		if err != nil {
+			return db.Document{}, fmt.Errorf("look for a free path: %w", err)
+		}
+		prepared.Document.Path = &free
+	}
+	return w.ingester.Store(ctx, tx, prepared)
 }
 
 func (w *ingestWorker) skip(ctx context.Context, conn db.Conn, claimed db.Job, documentID uuid.UUID) (db.Job, error) {
