@@ -46,6 +46,14 @@ func projectOf(ctx context.Context) uuid.UUID { return accessOf(ctx).project }
 // seen gives what the caller's policies leave of the project's resources, as the database reads it; nil for all.
 func seen(ctx context.Context) json.RawMessage { return accessOf(ctx).filter }
 
+// policies gives the same for a filter over several projects.
+func policies(ctx context.Context) map[string]json.RawMessage {
+	if seen(ctx) == nil {
+		return nil
+	}
+	return map[string]json.RawMessage{projectOf(ctx).String(): seen(ctx)}
+}
+
 // getDocument is the action of those who may see a document.
 const getDocument = "documents:GetDocument"
 

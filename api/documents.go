@@ -17,10 +17,15 @@ import (
 	"github.com/kb-search/kb/worker/job"
 )
 
+// statusReady is the status of every stored document: it is stored whole, with its chunks and vectors.
+const statusReady = "ready"
+
 // DocumentBody is a document without its chunks. It is exported since huma passes over embedded structs that are not.
 type DocumentBody struct {
 	_                struct{}        `additionalProperties:"true"`
 	ID               string          `json:"id" doc:"The document's id" example:"doc_01kb9q5s7ze4gr6tcx3k0z9ykn"`
+	ProjectID        string          `json:"project_id" doc:"Its project's id"`
+	FileID           string          `json:"file_id" doc:"The id of its original file"`
 	Title            string          `json:"title" doc:"The title"`
 	Path             *string         `json:"path" doc:"Where the file stands in the caller's own tree; null for a note without one"`
 	DocType          string          `json:"doc_type" doc:"The document type" example:"markdown"`
@@ -28,8 +33,11 @@ type DocumentBody struct {
 	Tags             []string        `json:"tags" doc:"Tag names, sorted"`
 	Metadata         json.RawMessage `json:"metadata" doc:"What the file says about itself, such as Markdown front matter"`
 	OriginalFilename string          `json:"original_filename" doc:"The name of the uploaded file"`
+	Filename         string          `json:"filename" doc:"The name of the uploaded file, as original_filename"`
+	ContentType      string          `json:"content_type" doc:"The media type of the original, by its name" example:"text/markdown; charset=utf-8"`
 	ContentHash      string          `json:"content_hash" doc:"The SHA-256 of the original, in hex"`
 	Size             int64           `json:"size" doc:"The size of the original in bytes"`
+	Status           string          `json:"status" enum:"ready" doc:"Always ready: a document is there once it can be searched"`
 	ChunkCount       int32           `json:"chunk_count" doc:"How many chunks it has"`
 	Version          int32           `json:"version" doc:"Counts from 1"`
 	CreatedAt        time.Time       `json:"created_at" doc:"When it was ingested"`
@@ -57,9 +65,11 @@ func newDocument(row db.Document) (DocumentBody, error) {
 		return DocumentBody{}, fmt.Errorf("document %s: %w", row.ID, err)
 	}
 	return DocumentBody{
-		ID: publicID(prefixDocument, row.ID), Title: row.Title, Path: row.Path, DocType: row.DocType, KnowledgeType: row.KnowledgeType, Tags: tags,
-		Metadata: row.Metadata, OriginalFilename: row.OriginalFilename, ContentHash: fmt.Sprintf("%x", row.ContentHash), Size: row.Size,
-		ChunkCount: row.ChunkCount, Version: row.Version, CreatedAt: row.CreatedAt.UTC(), UpdatedAt: utc(row.UpdatedAt),
+		ID: publicID(prefixDocument, row.ID), ProjectID: publicID(prefixProject, row.ProjectID), FileID: publicID(prefixFile, row.ID),
+		Title: row.Title, Path: row.Path, DocType: row.DocType, KnowledgeType: row.KnowledgeType, Tags: tags, Metadata: row.Metadata,
+		OriginalFilename: row.OriginalFilename, Filename: row.OriginalFilename, ContentType: contentType(row.OriginalFilename),
+		ContentHash: fmt.Sprintf("%x", row.ContentHash), Size: row.Size, Status: statusReady, ChunkCount: row.ChunkCount,
+		Version: row.Version, CreatedAt: row.CreatedAt.UTC(), UpdatedAt: utc(row.UpdatedAt),
 	}, nil
 }
 
@@ -86,23 +96,63 @@ type documentListInput struct {
 
 	PathPrefix string `query:"path_prefix" maxLength:"1000" doc:"Only documents whose path starts with this; the leading slash may be left out"`
 
+	Metadata string `query:"metadata" doc:"Only documents whose metadata meets all of these conditions: a JSON object of metadata keys, each with a string, a number, true or false that the value equals, or with an object of operators: in with a list of those, or gt, gte, lt and lte with a number or a string" example:"{\"owner\": \"docs\", \"year\": {\"gte\": 2020}}"`
+
 	CreatedAfter  time.Time `query:"created_after" doc:"Only documents ingested at this time or later (RFC 3339)"`
 	CreatedBefore time.Time `query:"created_before" doc:"Only documents ingested before this time"`
 	UpdatedAfter  time.Time `query:"updated_after" doc:"Only documents whose last change, or ingestion, was at this time or later"`
 	UpdatedBefore time.Time `query:"updated_before" doc:"Only documents whose last change, or ingestion, was before this time"`
 }
 
-// ranges gives the time filters by the names of their parameters; nil stands for one that was not given.
-func (in *documentListInput) ranges() map[string]*time.Time {
-	ranges := map[string]*time.Time{}
+// Resolve refuses a filter that is sent twice or empty: huma would take the first, or none.
+func (in *documentListInput) Resolve(ctx huma.Context) []error {
+	address := ctx.URL()
+	if sent, there := address.Query()["metadata"]; there && (len(sent) > 1 || sent[0] == "") {
+		return []error{&huma.ErrorDetail{Location: "query.metadata", Message: "expected one JSON object"}}
+	}
+	return nil
+}
+
+// filter gives the conditions on documents.
+func (in *documentListInput) filter() (db.DocumentFilter, error) {
+	filter := db.DocumentFilter{
+		DocType: cleanLine(in.Type), CreatedAfter: bound(in.CreatedAfter), CreatedBefore: bound(in.CreatedBefore),
+		UpdatedAfter: bound(in.UpdatedAfter), UpdatedBefore: bound(in.UpdatedBefore),
+	}
+	if prefix := cleanPrefix(in.PathPrefix); prefix != "" {
+		filter.Paths = db.Texts{prefix}
+	}
+	var err error
+	if filter.Tags, err = readTags("query.tags", in.Tags); err != nil {
+		return filter, err
+	}
+	return filter, filterMetadata(&filter, "query.metadata", in.Metadata)
+}
+
+// query writes the conditions as the next page has them.
+func (in *documentListInput) query() url.Values {
+	query := url.Values{"tags": in.Tags}
+	for name, value := range map[string]string{"type": in.Type, "path_prefix": in.PathPrefix, "metadata": in.Metadata} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
 	for name, value := range map[string]time.Time{
 		"created_after": in.CreatedAfter, "created_before": in.CreatedBefore, "updated_after": in.UpdatedAfter, "updated_before": in.UpdatedBefore,
 	} {
 		if !value.IsZero() {
-			ranges[name] = &value
+			query.Set(name, value.Format(time.RFC3339Nano))
 		}
 	}
-	return ranges
+	return query
+}
+
+// bound is nil for a time that was not given.
+func bound(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 type documentListOutput struct {
@@ -115,17 +165,16 @@ func (s *Server) documentList(ctx context.Context, in *documentListInput) (*docu
 	if err != nil {
 		return nil, err
 	}
-	tags, err := parseTags("query.tags", in.Tags)
+	filter, err := in.filter()
 	if err != nil {
 		return nil, err
 	}
-	docType := cleanLine(in.Type)
-	ranges := in.ranges()
-	params := db.DocumentListParams{
-		ProjectID: projectOf(ctx), DocType: docType, Tags: tags, PathPrefix: cleanPrefix(in.PathPrefix), MaxResults: in.size() + 1,
-		CreatedAfter: ranges["created_after"], CreatedBefore: ranges["created_before"],
-		UpdatedAfter: ranges["updated_after"], UpdatedBefore: ranges["updated_before"],
+	filter.Policies = policies(ctx)
+	narrowed, err := filter.JSON()
+	if err != nil {
+		return nil, err
 	}
+	params := db.DocumentListParams{ProjectID: projectOf(ctx), Filter: narrowed, MaxResults: in.size() + 1}
 	if after != nil {
 		params.BeforeTime, params.BeforeID = &after.Time, after.ID
 	}
@@ -134,10 +183,7 @@ func (s *Server) documentList(ctx context.Context, in *documentListInput) (*docu
 		return nil, fmt.Errorf("list documents: %w", err)
 	}
 	rows, more := cutPage(in.PageInput, rows)
-	total, err := s.queries.DocumentCount(ctx, s.Conn, db.DocumentCountParams{
-		ProjectID: params.ProjectID, DocType: docType, Tags: tags, PathPrefix: params.PathPrefix, CreatedAfter: params.CreatedAfter, CreatedBefore: params.CreatedBefore,
-		UpdatedAfter: params.UpdatedAfter, UpdatedBefore: params.UpdatedBefore,
-	})
+	total, err := s.queries.DocumentCount(ctx, s.Conn, db.DocumentCountParams{ProjectID: params.ProjectID, Filter: narrowed})
 	if err != nil {
 		return nil, fmt.Errorf("count documents: %w", err)
 	}
@@ -153,17 +199,7 @@ func (s *Server) documentList(ctx context.Context, in *documentListInput) (*docu
 		if last.UpdatedAt != nil {
 			next.Time = *last.UpdatedAt
 		}
-		query := url.Values{"tags": in.Tags}
-		if docType != "" {
-			query.Set("type", docType)
-		}
-		if in.PathPrefix != "" {
-			query.Set("path_prefix", in.PathPrefix)
-		}
-		for name, value := range ranges {
-			query.Set(name, value.Format(time.RFC3339Nano))
-		}
-		out.Link = nextLink(ctx, "/api/v1/documents", query, in.PageInput, next.String())
+		out.Link = nextLink(ctx, "/api/v1/documents", in.query(), in.PageInput, next.String())
 	}
 	return out, nil
 }

@@ -1,8 +1,8 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -23,9 +23,24 @@ const (
 	maxMetadata = 64 << 10
 )
 
-// parseTags reads tags: names, repeated or separated by commas, or a JSON object of strings, whose pairs are kept as they
-// are.
+// What callers may read and filter on, but not write.
+const (
+	reservedPath = "/.system"
+	reservedTag  = "system."
+)
+
+// parseTags reads tags that are to be stored, as tagBag takes them.
 func parseTags(field string, values []string) (json.RawMessage, error) {
+	bag, err := readTags(field, values)
+	if err != nil {
+		return nil, err
+	}
+	return tagBag(field, bag)
+}
+
+// readTags reads tags: names, repeated or separated by commas, or a JSON object of strings, whose pairs are kept as they
+// are.
+func readTags(field string, values []string) (map[string]string, error) {
 	bag := map[string]string{}
 	var names []string
 	for _, value := range values {
@@ -45,29 +60,56 @@ func parseTags(field string, values []string) (json.RawMessage, error) {
 		return nil, err
 	}
 	maps.Copy(bag, db.TagPairs(names))
-	return tagBag(field, bag)
+	return bag, checkTags(field, bag)
 }
 
-// tagBag writes a bag of tags, whose keys and values are kept as they are, within the limits.
-func tagBag(field string, bag map[string]string) (json.RawMessage, error) {
+// checkTags holds a bag of tags to the limits.
+func checkTags(field string, bag map[string]string) error {
 	for key, value := range bag {
 		switch {
 		case strings.TrimSpace(key) == "":
-			return nil, errInvalid(field, "A tag has no name.")
+			return errInvalid(field, "A tag has no name.")
 		case utf8.RuneCountInString(key)+utf8.RuneCountInString(value) > maxTag:
-			return nil, errInvalid(field, "A tag has more than %d characters.", maxTag)
+			return errInvalid(field, "A tag has more than %d characters.", maxTag)
 		case strings.ContainsRune(key+value, 0):
-			return nil, errInvalid(field, "A tag has a zero byte in it.")
+			return errInvalid(field, "A tag has a zero byte in it.")
 		}
 	}
 	if len(bag) > maxTags {
-		return nil, errInvalid(field, "There are more than %d tags.", maxTags)
+		return errInvalid(field, "There are more than %d tags.", maxTags)
+	}
+	return nil
+}
+
+// tagBag writes a bag of tags that is to be stored; keys and values are kept as they are.
+func tagBag(field string, bag map[string]string) (json.RawMessage, error) {
+	if err := checkTags(field, bag); err != nil {
+		return nil, err
+	}
+	if err := refuseReservedTags(field, bag); err != nil {
+		return nil, err
 	}
 	encoded, err := json.Marshal(bag)
 	if err != nil {
 		return nil, fmt.Errorf("write the tags: %w", err)
 	}
 	return encoded, nil
+}
+
+// refuseReservedTags refuses a change to tags that are the server's own. Everyone may read and filter on them.
+func refuseReservedTags(field string, bag map[string]string) error {
+	for key := range bag {
+		if strings.HasPrefix(key, reservedTag) {
+			return errReserved(field, "reserved_tag_key", "Tags whose key begins with "+reservedTag+" are the server's own; choose another key.")
+		}
+	}
+	return nil
+}
+
+func errReserved(field, code, message string) *Error {
+	e := errInvalid(field, "%s", message)
+	e.Code = code
+	return e
 }
 
 // parseMetadata reads a JSON object; blank is an empty one.
@@ -78,19 +120,31 @@ func parseMetadata(field, text string) (json.RawMessage, error) {
 	if len(text) > maxMetadata {
 		return nil, errInvalid(field, "The metadata has more than %d bytes.", maxMetadata)
 	}
-	var object map[string]any
-	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+	object, err := db.DecodeObject([]byte(text))
+	switch {
+	case errors.Is(err, db.ErrUnstorable):
+		return nil, errInvalid(field, "The metadata has a zero byte in it, or a number beyond 1e308.")
+	case err != nil:
 		return nil, errInvalid(field, "The metadata is no JSON object, such as {\"equipment\": \"P-100\"}.")
 	}
-	// Through Go's decoder and encoder: no duplicate keys, no broken UTF-8. PostgreSQL stores no NUL.
 	encoded, err := json.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("write the metadata: %w", err)
 	}
-	if bytes.Contains(encoded, []byte(`\u0000`)) {
-		return nil, errInvalid(field, "The metadata has a zero byte in it.")
-	}
 	return encoded, nil
+}
+
+// filterMetadata adds a caller's conditions on metadata to a filter; blank adds none.
+func filterMetadata(filter *db.DocumentFilter, field, text string) (err error) {
+	if text == "" {
+		return nil
+	}
+	filter.Metadata, filter.Tests, err = db.ParseMetadataFilter([]byte(text))
+	var wrong *db.MetadataFilterError
+	if errors.As(err, &wrong) {
+		return errInvalid(wrong.Field(field), "%s", wrong.Message)
+	}
+	return err
 }
 
 // cleanPath gives a path as it is stored: absolute, without empty or dotted parts. Blank stays blank.
@@ -105,6 +159,9 @@ func cleanPath(field, text string) (string, error) {
 	cleaned := path.Clean("/" + text)
 	if cleaned == "/" {
 		return "", errInvalid(field, "The path names no file.")
+	}
+	if cleaned == reservedPath || strings.HasPrefix(cleaned, reservedPath+"/") {
+		return "", errReserved(field, "reserved_path", "What lies below "+reservedPath+" is the server's own; choose another path.")
 	}
 	return cleaned, nil
 }

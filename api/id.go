@@ -18,6 +18,8 @@ const (
 	prefixAssertion   = "massert"
 	prefixPolicy      = "pol"
 	prefixAPIKey      = "key"
+	// prefixFile stands before the document's own id: each document has one file.
+	prefixFile = "file"
 )
 
 // prefixOf gives the prefix of the ids of a kind of resources.

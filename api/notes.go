@@ -65,7 +65,9 @@ func (s *Server) noteUpdate(ctx context.Context, in *noteUpdateInput) (*document
 		if err != nil {
 			return nil, err
 		}
-		revision.Tags = db.TagBag(names)
+		if revision.Tags, err = tagBag("body.tags", db.TagPairs(names)); err != nil {
+			return nil, err
+		}
 	}
 	revised, err := s.Reviser.Revise(ctx, revision)
 	if err != nil {

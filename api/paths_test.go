@@ -72,12 +72,24 @@ func TestPaths(t *testing.T) {
 		}
 	})
 
-	t.Run("DuplicateMakesASecondDocument", func(t *testing.T) {
+	t.Run("DuplicateMakesASecondDocumentBesideIt", func(t *testing.T) {
 		t.Parallel()
 		first := s.document(t, s.ingest(t, with(file("c.txt", "A slate washer."), "path", "/twice/c.txt")...))
-		second := s.document(t, s.ingest(t, with(file("c.txt", "A marble washer."), "path", "/twice/c.txt", "on_conflict", "duplicate")...))
-		if first["id"] == second["id"] || first["path"] != second["path"] {
-			t.Errorf("%v and %v", first["id"], second["id"])
+		second := s.ingest(t, with(file("c.txt", "A marble washer."), "path", "/twice/c.txt", "on_conflict", "duplicate")...)
+		third := s.document(t, s.ingest(t, with(file("c.txt", "A chalk washer."), "path", "/twice/c.txt", "on_conflict", "duplicate")...))
+		if got := s.document(t, second)["path"]; second["document_id"] == first["id"] || got != "/twice/c (2).txt" || second["path"] != "/twice/c.txt" {
+			t.Errorf("the second stands at %v, its job says %v", got, second["path"])
+		}
+		if third["path"] != "/twice/c (3).txt" {
+			t.Errorf("the third stands at %v", third["path"])
+		}
+		// The path still names the first one, and what is free is taken again.
+		if fourth := s.document(t, s.ingest(t, with(file("c.txt", "A clay washer."), "path", "/twice/c.txt")...)); fourth["id"] != first["id"] || fourth["version"] != 2.0 {
+			t.Errorf("the fourth: %v", fourth)
+		}
+		s.do(t, "DELETE", fmt.Sprintf("/api/v1/documents/%v", second["document_id"]), nil).want(t, 200)
+		if fifth := s.document(t, s.ingest(t, with(file("c.txt", "A tuff washer."), "path", "/twice/c.txt", "on_conflict", "duplicate")...)); fifth["path"] != "/twice/c (2).txt" {
+			t.Errorf("the fifth stands at %v", fifth["path"])
 		}
 	})
 
@@ -85,11 +97,11 @@ func TestPaths(t *testing.T) {
 		t.Parallel()
 		first := s.document(t, s.ingest(t, file("readme.txt", "The first of two teams.")...))
 		second := s.document(t, s.ingest(t, file("readme.txt", "The second of two teams.")...))
-		if first["id"] == second["id"] || first["path"] != "/readme.txt" {
+		if first["id"] == second["id"] || first["path"] != "/readme.txt" || second["path"] != "/readme (2).txt" {
 			t.Errorf("%v and %v", first, second)
 		}
-		third := s.document(t, s.ingest(t, with(file("readme.txt", "The second team again."), "on_conflict", "version")...))
-		if third["id"] != second["id"] || third["version"] != 2.0 {
+		third := s.document(t, s.ingest(t, with(file("readme.txt", "The first team again."), "on_conflict", "version")...))
+		if third["id"] != first["id"] || third["version"] != 2.0 {
 			t.Errorf("asked for, it does: %v", third)
 		}
 	})

@@ -132,7 +132,8 @@ func newSearchRequest(ctx context.Context, body searchRequest) (search.Request, 
 		return search.Request{}, errInvalid("body.query", "The query is blank; write what to look for.")
 	}
 	request := search.Request{
-		ProjectID: projectOf(ctx), Query: body.Query, DocType: cleanLine(body.DocType), Limit: body.Top, MinScore: body.MinScore,
+		ProjectID: projectOf(ctx), Query: body.Query, Limit: body.Top, MinScore: body.MinScore,
+		Filter: db.DocumentFilter{DocType: cleanLine(body.DocType), Policies: policies(ctx)},
 	}
 	switch {
 	case body.FTSOnly && body.VecOnly:
@@ -142,10 +143,9 @@ func newSearchRequest(ctx context.Context, body searchRequest) (search.Request, 
 	case body.VecOnly:
 		request.Mode = search.Semantic
 	}
-	for _, tag := range body.Tags {
-		request.Tags = append(request.Tags, cleanLine(tag))
-	}
-	return request, nil
+	names, err := cleanTags("body.tags", body.Tags)
+	request.Filter.Tags = db.TagPairs(names)
+	return request, err
 }
 
 func newSearchResult(row db.SearchRow, explain bool) (searchResult, error) {

@@ -144,7 +144,14 @@ func (s *Server) documentTagsChange(ctx context.Context, in *documentTagsChangeI
 	if err != nil {
 		return nil, err
 	}
-	row, err := s.changeTags(ctx, in.DocumentID, db.TagBag(add), remove, "body.add")
+	added, err := tagBag("body.add", db.TagPairs(add))
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseReservedTags("body.remove", db.TagPairs(remove)); err != nil {
+		return nil, err
+	}
+	row, err := s.changeTags(ctx, in.DocumentID, added, remove, "body.add")
 	if err != nil {
 		return nil, err
 	}

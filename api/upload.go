@@ -34,7 +34,7 @@ type uploadForm struct {
 	DocType string        `form:"doc_type" required:"false" doc:"The document type, such as code, data, markdown, note or pdf. Defaults to what content and extension say"`
 
 	Path       string `form:"path" required:"false" doc:"Where the file stands in your own tree, such as /manuals/pump.md. Defaults to / and the file's name; a note has none" example:"/manuals/pump.md"`
-	OnConflict string `form:"on_conflict" required:"false" enum:"version,reject,duplicate" doc:"What happens when a document stands at the path already: version replaces it and keeps the old text as an earlier version, reject is 409, duplicate makes a second document. Defaults to version when a path is sent, else to duplicate"`
+	OnConflict string `form:"on_conflict" required:"false" enum:"version,reject,duplicate" doc:"What happens when a document stands at the path already: version replaces it and keeps the old text as an earlier version, reject is 409, duplicate makes a second document beside it, whose path has a number before the extension, such as /manuals/pump (2).md. Defaults to version when a path is sent, else to duplicate"`
 
 	ProjectID string `form:"project_id" required:"false" doc:"The project, for callers who have several"`
 

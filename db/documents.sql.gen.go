@@ -97,39 +97,17 @@ func (q *Queries) DocumentChangeTags(ctx context.Context, db DBTX, arg DocumentC
 }
 
 const documentCount = `-- name: DocumentCount :one
-SELECT count(*) FROM documents
-WHERE project_id = $1
-    AND ($2::text = '' OR doc_type = $2::text)
-    AND tags @> $3::jsonb
-    AND ($4::text = '' OR path ^@ $4::text)
-    AND ($5::timestamptz IS NULL OR created_at >= $5::timestamptz)
-    AND ($6::timestamptz IS NULL OR created_at < $6::timestamptz)
-    AND ($7::timestamptz IS NULL OR coalesce(updated_at, created_at) >= $7::timestamptz)
-    AND ($8::timestamptz IS NULL OR coalesce(updated_at, created_at) < $8::timestamptz)
+SELECT count(*) FROM documents AS d
+WHERE d.project_id = $1 AND document_fits(d, $2::jsonb)
 `
 
 type DocumentCountParams struct {
-	ProjectID     uuid.UUID
-	DocType       string
-	Tags          json.RawMessage
-	PathPrefix    string
-	CreatedAfter  *time.Time
-	CreatedBefore *time.Time
-	UpdatedAfter  *time.Time
-	UpdatedBefore *time.Time
+	ProjectID uuid.UUID
+	Filter    json.RawMessage
 }
 
 func (q *Queries) DocumentCount(ctx context.Context, db DBTX, arg DocumentCountParams) (int64, error) {
-	row := db.QueryRow(ctx, documentCount,
-		arg.ProjectID,
-		arg.DocType,
-		arg.Tags,
-		arg.PathPrefix,
-		arg.CreatedAfter,
-		arg.CreatedBefore,
-		arg.UpdatedAfter,
-		arg.UpdatedBefore,
-	)
+	row := db.QueryRow(ctx, documentCount, arg.ProjectID, arg.Filter)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -240,6 +218,25 @@ func (q *Queries) DocumentExport(ctx context.Context, db DBTX, projectID uuid.UU
 	return items, nil
 }
 
+const documentFreePath = `-- name: DocumentFreePath :one
+SELECT document_free_path($1::uuid, $2::text)::text AS path
+`
+
+type DocumentFreePathParams struct {
+	ProjectID uuid.UUID
+	Path      string
+}
+
+// The path itself, or the first path beside it at which no document stands.
+// @sqlc-vet-disable tenant-scope
+// The function compares the project.
+func (q *Queries) DocumentFreePath(ctx context.Context, db DBTX, arg DocumentFreePathParams) (string, error) {
+	row := db.QueryRow(ctx, documentFreePath, arg.ProjectID, arg.Path)
+	var path string
+	err := row.Scan(&path)
+	return path, err
+}
+
 const documentGet = `-- name: DocumentGet :one
 SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking FROM documents WHERE project_id = $1 AND id = $2
 `
@@ -309,10 +306,7 @@ func (q *Queries) DocumentGetByHash(ctx context.Context, db DBTX, arg DocumentGe
 }
 
 const documentGetByPath = `-- name: DocumentGetByPath :one
-SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking FROM documents
-WHERE project_id = $1 AND path = $2::text
-ORDER BY coalesce(updated_at, created_at) DESC, id DESC
-LIMIT 1
+SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking FROM documents WHERE project_id = $1 AND path = $2::text
 `
 
 type DocumentGetByPathParams struct {
@@ -320,7 +314,6 @@ type DocumentGetByPathParams struct {
 	Path      string
 }
 
-// The document at a path; of several the one that changed last.
 func (q *Queries) DocumentGetByPath(ctx context.Context, db DBTX, arg DocumentGetByPathParams) (Document, error) {
 	row := db.QueryRow(ctx, documentGetByPath, arg.ProjectID, arg.Path)
 	var i Document
@@ -414,46 +407,28 @@ func (q *Queries) DocumentInsert(ctx context.Context, db DBTX, arg DocumentInser
 }
 
 const documentList = `-- name: DocumentList :many
-SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking FROM documents
-WHERE project_id = $1
-    AND ($2::text = '' OR doc_type = $2::text)
-    AND tags @> $3::jsonb
-    AND ($4::text = '' OR path ^@ $4::text)
-    AND ($5::timestamptz IS NULL OR created_at >= $5::timestamptz)
-    AND ($6::timestamptz IS NULL OR created_at < $6::timestamptz)
-    AND ($7::timestamptz IS NULL OR coalesce(updated_at, created_at) >= $7::timestamptz)
-    AND ($8::timestamptz IS NULL OR coalesce(updated_at, created_at) < $8::timestamptz)
-    AND ($9::timestamptz IS NULL
-        OR (coalesce(updated_at, created_at), id) < ($9::timestamptz, $10::uuid))
-ORDER BY coalesce(updated_at, created_at) DESC, id DESC
-LIMIT $11::int
+SELECT project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count, version, created_at, updated_at, path, knowledge_type, chunking FROM documents AS d
+WHERE d.project_id = $1
+    AND document_fits(d, $2::jsonb)
+    AND ($3::timestamptz IS NULL
+        OR (coalesce(d.updated_at, d.created_at), d.id) < ($3::timestamptz, $4::uuid))
+ORDER BY coalesce(d.updated_at, d.created_at) DESC, d.id DESC
+LIMIT $5::int
 `
 
 type DocumentListParams struct {
-	ProjectID     uuid.UUID
-	DocType       string
-	Tags          json.RawMessage
-	PathPrefix    string
-	CreatedAfter  *time.Time
-	CreatedBefore *time.Time
-	UpdatedAfter  *time.Time
-	UpdatedBefore *time.Time
-	BeforeTime    *time.Time
-	BeforeID      uuid.UUID
-	MaxResults    int32
+	ProjectID  uuid.UUID
+	Filter     json.RawMessage
+	BeforeTime *time.Time
+	BeforeID   uuid.UUID
+	MaxResults int32
 }
 
-// Newest first, by the last change. The cursor is the last row of the page before.
+// Newest first, by the last change. The filter is a DocumentFilter. The cursor is the last row of the page before.
 func (q *Queries) DocumentList(ctx context.Context, db DBTX, arg DocumentListParams) ([]Document, error) {
 	rows, err := db.Query(ctx, documentList,
 		arg.ProjectID,
-		arg.DocType,
-		arg.Tags,
-		arg.PathPrefix,
-		arg.CreatedAfter,
-		arg.CreatedBefore,
-		arg.UpdatedAfter,
-		arg.UpdatedBefore,
+		arg.Filter,
 		arg.BeforeTime,
 		arg.BeforeID,
 		arg.MaxResults,

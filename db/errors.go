@@ -44,7 +44,7 @@ func Kind(err error) ErrorKind {
 		return KindConflict
 	case "23503":
 		return KindReference
-	case "22P02", "22P05", "22021", "22003", "22001", "23514", "23502", "54000":
+	case "22P02", "22P05", "22021", "22003", "22001", "22007", "22008", "23514", "23502", "54000":
 		return KindInvalid
 	}
 	switch pgErr.Code[:2] {
@@ -57,4 +57,10 @@ func Kind(err error) ErrorKind {
 // IsCancelled says whether an error comes from the caller's own context.
 func IsCancelled(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// IsPathTaken says whether a document could not be stored since another one stands at its path.
+func IsPathTaken(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.ConstraintName == "documents_path"
 }

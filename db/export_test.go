@@ -1,9 +1,28 @@
 package db
 
-import "reflect"
+import (
+	"context"
+	"reflect"
 
-// SearchSQL is the search statement, for tests that look at its plan.
-const SearchSQL = search
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Statements, for tests that look at their plans.
+const (
+	SearchSQL        = search
+	DocumentCountSQL = documentCount
+)
+
+// MigrateDownTo takes back the migrations after a version.
+func MigrateDownTo(ctx context.Context, pool *pgxpool.Pool, version int64) error {
+	provider, closeDB, err := migrationProvider(pool)
+	if err != nil {
+		return err
+	}
+	defer closeDB()
+	_, err = provider.DownTo(ctx, version)
+	return err
+}
 
 // MemoryNearestSQL is the statement that looks for the nearest memory of a store, for tests that look at its plan.
 const MemoryNearestSQL = memoryNearest

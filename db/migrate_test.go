@@ -3,6 +3,7 @@ package db_test
 import (
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
@@ -82,4 +83,38 @@ func TestMigrate(t *testing.T) {
 			t.Fatalf("%d invalid indexes, %v", invalid, err)
 		}
 	})
+}
+
+func TestMigrateUniquePaths(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	must(t, db.MigrateDownTo(t.Context(), pool, 17))
+	for i, path := range []string{"/a/r.pdf", "/a/r.pdf", "/a/r (2).pdf", "/a/r.pdf", "/b", "", ""} {
+		_, err := pool.Exec(t.Context(), `INSERT INTO documents (project_id, id, title, doc_type, path, content_hash, original_filename, stored_path, size, chunk_count, created_at)
+			VALUES ($1, gen_random_uuid(), $2::int::text, 'data', nullif($3, ''), sha256($2::int::text::bytea), '', '', 1, 1, '2026-01-01'::timestamptz + make_interval(days => $2::int))`,
+			db.DefaultProjectID, i, path)
+		must(t, err)
+	}
+	must(t, db.Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))
+	var got []string
+	must(t, pool.QueryRow(t.Context(), "SELECT array_agg(coalesce(path, 'none') ORDER BY title) FROM documents").Scan(&got))
+	// The last one keeps the path; the others take what is free, the oldest first.
+	if want := []string{"/a/r (3).pdf", "/a/r (4).pdf", "/a/r (2).pdf", "/a/r.pdf", "/b", "none", "none"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestNumberedPath(t *testing.T) {
+	t.Parallel()
+	tx := dbtest.Tx(t)
+	for path, want := range map[string]string{
+		"/a/report.pdf": "/a/report (2).pdf", "/report.tar.gz": "/report.tar (2).gz", "/a.b/c": "/a.b/c (2)", "/a/.env": "/a/.env (2)",
+		"/a/.env.local": "/a/.env (2).local", "/a/b.": "/a/b (2).", "/a/b (2).md": "/a/b (2) (2).md", `/a\1/&.x`: `/a\1/& (2).x`,
+	} {
+		var first, second string
+		must(t, tx.QueryRow(t.Context(), "SELECT numbered_path($1, 1), numbered_path($1, 2)", path).Scan(&first, &second))
+		if first != path || second != want {
+			t.Errorf("%s: %s, %s, want %s", path, first, second, want)
+		}
+	}
 }

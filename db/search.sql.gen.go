@@ -68,15 +68,14 @@ recalled AS MATERIALIZED (
                 SELECT FROM documents AS d
                 WHERE d.project_id = $2
                     AND d.id = c.document_id
-                    AND d.tags @> $11::jsonb
-                    AND ($12::text = '' OR d.doc_type = $12::text)
+                    AND document_fits(d, $11::jsonb)
             ))
         LIMIT $7::int
     ) AS r
     WHERE word.affordable
     GROUP BY r.document_id, r.chunk_id
     ORDER BY score DESC, r.chunk_id
-    LIMIT $13::int
+    LIMIT $12::int
 ),
 lexical AS MATERIALIZED (
     SELECT s.document_id, s.chunk_id, s.score, row_number() OVER (ORDER BY s.score DESC, s.chunk_id) AS rank
@@ -91,7 +90,7 @@ lexical AS MATERIALIZED (
         JOIN chunk_words AS c ON c.project_id = $2 AND c.document_id = r.document_id AND c.chunk_id = r.chunk_id
         CROSS JOIN corpus
         ORDER BY score DESC, r.chunk_id
-        LIMIT $14::int
+        LIMIT $13::int
     ) AS s
 ),
 scope AS MATERIALIZED (
@@ -104,15 +103,14 @@ scope AS MATERIALIZED (
             SELECT coalesce(sum(d.chunk_count), 0)
             FROM documents AS d
             WHERE d.project_id = $2
-                AND d.tags @> $11::jsonb
-                AND ($12::text = '' OR d.doc_type = $12::text)
+                AND document_fits(d, $11::jsonb)
         )
     END::float8 AS size,
     (SELECT coalesce(sum(s.n), 0) FROM corpus_stats AS s WHERE s.store = 'document')::float8 AS everything
-    WHERE $15::boolean
+    WHERE $14::boolean
 ),
 choice AS MATERIALIZED (
-    SELECT size <= $16::int OR size * size < 20 * $14::float8 * everything AS exact FROM scope
+    SELECT size <= $15::int OR size * size < 20 * $13::float8 * everything AS exact FROM scope
 ),
 nearest AS MATERIALIZED (
     SELECT x.document_id, x.chunk_id, x.distance
@@ -130,11 +128,10 @@ nearest AS MATERIALIZED (
         WHERE $10::boolean
             AND (SELECT exact FROM choice)
             AND d.project_id = $2
-            AND d.tags @> $11::jsonb
-            AND ($12::text = '' OR d.doc_type = $12::text)
+            AND document_fits(d, $11::jsonb)
     ) AS x
     ORDER BY x.distance, x.chunk_id
-    LIMIT $14::int
+    LIMIT $13::int
 ),
 walked AS MATERIALIZED (
     SELECT e.document_id, e.chunk_id, (e.embedding::halfvec(384) <=> $1::halfvec(384))::float8 AS distance
@@ -146,11 +143,10 @@ walked AS MATERIALIZED (
             SELECT FROM documents AS d
             WHERE d.project_id = $2
                 AND d.id = e.document_id
-                AND d.tags @> $11::jsonb
-                AND ($12::text = '' OR d.doc_type = $12::text)
+                AND document_fits(d, $11::jsonb)
         ))
     ORDER BY e.embedding::halfvec(384) <=> $1::halfvec(384)
-    LIMIT $14::int
+    LIMIT $13::int
 ),
 semantic AS MATERIALIZED (
     SELECT s.document_id, s.chunk_id, s.distance, row_number() OVER (ORDER BY s.distance, s.chunk_id) AS rank
@@ -164,8 +160,8 @@ fused AS MATERIALIZED (
         lexical.rank AS lexical_rank,
         1 - semantic.distance AS semantic_score,
         semantic.rank AS semantic_rank,
-        rrf(lexical.rank, $17::int) AS lexical_rrf,
-        rrf(semantic.rank, $17::int) AS semantic_rrf,
+        rrf(lexical.rank, $16::int) AS lexical_rrf,
+        rrf(semantic.rank, $16::int) AS semantic_rrf,
         top_rank_bonus(least(lexical.rank, semantic.rank)) AS bonus
     FROM lexical
     FULL JOIN semantic ON semantic.chunk_id = lexical.chunk_id AND semantic.document_id = lexical.document_id
@@ -173,9 +169,9 @@ fused AS MATERIALIZED (
 result AS (
     SELECT f.document_id, f.chunk_id, f.lexical_score, f.lexical_rank, f.semantic_score, f.semantic_rank, f.lexical_rrf, f.semantic_rrf, f.bonus, f.lexical_rrf + f.semantic_rrf + f.bonus AS score, count(*) OVER () AS total_matches
     FROM fused AS f
-    WHERE f.lexical_rrf + f.semantic_rrf + f.bonus >= $18::float8
+    WHERE f.lexical_rrf + f.semantic_rrf + f.bonus >= $17::float8
     ORDER BY score DESC, f.chunk_id
-    LIMIT $19::int
+    LIMIT $18::int
 )
 SELECT
     r.chunk_id,
@@ -233,8 +229,7 @@ type SearchParams struct {
 	K1           float64
 	B            float64
 	Filtered     bool
-	Tags         json.RawMessage
-	DocType      string
+	Filter       json.RawMessage
 	RescoreDepth int32
 	Depth        int32
 	UseSemantic  bool
@@ -291,6 +286,8 @@ type SearchRow struct {
 // that a longer page begins with the shorter one. Ties end on the id. A rank of 0 stands for an arm that did not find the
 // chunk.
 //
+// The filter is a DocumentFilter; filtered says that it narrows, so that without one no document is looked at.
+//
 // sqlc writes halfvec(384); db.WithDimensions puts in the size of the space in use.
 func (q *Queries) Search(ctx context.Context, db DBTX, arg SearchParams) ([]SearchRow, error) {
 	rows, err := db.Query(ctx, search,
@@ -304,8 +301,7 @@ func (q *Queries) Search(ctx context.Context, db DBTX, arg SearchParams) ([]Sear
 		arg.K1,
 		arg.B,
 		arg.Filtered,
-		arg.Tags,
-		arg.DocType,
+		arg.Filter,
 		arg.RescoreDepth,
 		arg.Depth,
 		arg.UseSemantic,

@@ -27,7 +27,7 @@ type corpus struct {
 	vector             pgvector.HalfVector
 }
 
-func newCorpus(t *testing.T) *corpus {
+func newCorpus(t testing.TB) *corpus {
 	t.Helper()
 	c := &corpus{pool: dbtest.New(t), large: db.NewID(), small: db.NewID(), tiny: db.NewID()}
 	ctx := t.Context()
@@ -45,9 +45,9 @@ func newCorpus(t *testing.T) *corpus {
 	}
 	for project, count := range map[uuid.UUID]int{c.large: 15000, c.small: 3800, c.tiny: 200} {
 		must("INSERT INTO projects (id, name) VALUES ($1, $2)", project, project.String())
-		must(`INSERT INTO documents (project_id, id, title, doc_type, tags, content_hash, original_filename, stored_path, size, chunk_count)
+		must(`INSERT INTO documents (project_id, id, title, doc_type, tags, metadata, content_hash, original_filename, stored_path, size, chunk_count)
 			SELECT $1, gen_random_uuid(), 'report ' || n, CASE WHEN n % 50 = 0 THEN 'note' ELSE 'data' END,
-				CASE WHEN n % 20 = 0 THEN '{"odd": ""}'::jsonb ELSE '{}' END, sha256(n::text::bytea), n::text, '', 1, 1
+				CASE WHEN n % 20 = 0 THEN '{"odd": ""}'::jsonb ELSE '{}' END, jsonb_build_object('n', n), sha256(n::text::bytea), n::text, '', 1, 1
 			FROM generate_series(1, $2::int) AS n`, project, count)
 		must(`INSERT INTO chunks (project_id, document_id, id, seq, section, content, enriched_text)
 			SELECT project_id, id, gen_random_uuid(), 0, '',
@@ -80,19 +80,21 @@ func newCorpus(t *testing.T) *corpus {
 func (c *corpus) params(project uuid.UUID, query string) db.SearchParams {
 	return db.SearchParams{
 		ProjectID: project, SpaceID: c.space, Query: query, QueryVector: &c.vector, UseLexical: true, UseSemantic: true,
-		Tags: json.RawMessage("{}"), MaxWords: 64, RowBudget: 2000, RescoreDepth: 200, Depth: 100, ExactRows: 4000,
+		Filter: json.RawMessage("{}"), MaxWords: 64, RowBudget: 2000, RescoreDepth: 200, Depth: 100, ExactRows: 4000,
 		K1: 1.2, B: 0.75, RrfK: 60, MaxResults: 10,
 	}
 }
 
 // node is one step of a plan as EXPLAIN (FORMAT JSON) has it.
 type node struct {
-	Type  string  `json:"Node Type"`
-	Index string  `json:"Index Name"`
-	Table string  `json:"Relation Name"`
-	Rows  float64 `json:"Actual Rows"`
-	Loops float64 `json:"Actual Loops"`
-	Plans []node  `json:"Plans"`
+	Type  string `json:"Node Type"`
+	Index string `json:"Index Name"`
+	Table string `json:"Relation Name"`
+	// Filter is what is looked at in rows that an index has given.
+	Filter string  `json:"Filter"`
+	Rows   float64 `json:"Actual Rows"`
+	Loops  float64 `json:"Actual Loops"`
+	Plans  []node  `json:"Plans"`
 }
 
 func (n node) walk(visit func(node)) {
@@ -232,7 +234,7 @@ func TestSearch(t *testing.T) {
 				if rows := run(t, params); len(rows) != int(limit) {
 					t.Errorf("limit %d without a filter gives %d rows", limit, len(rows))
 				}
-				params.Filtered, params.DocType, params.Tags = true, "note", json.RawMessage(`{"odd":""}`)
+				params.Filtered, params.Filter = true, json.RawMessage(`{"doc_type": "note", "tags": {"odd": ""}}`)
 				matching := map[uuid.UUID]int{c.large: 150, c.small: 38, c.tiny: 2}[project]
 				if rows := run(t, params); len(rows) != min(int(limit), matching) {
 					t.Errorf("limit %d with %d matching gives %d rows", limit, matching, len(rows))
@@ -316,4 +318,21 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%d rows", len(rows))
 		}
 	})
+}
+
+func BenchmarkSearch(b *testing.B) {
+	c := newCorpus(b)
+	filtered := c.params(c.large, "needle group7 common")
+	filtered.Filtered, filtered.Filter = true, json.RawMessage(`{"doc_type": "note", "tags": {"odd": ""}}`)
+	for name, params := range map[string]db.SearchParams{
+		"Large": c.params(c.large, "needle group7 common"), "Small": c.params(c.small, "needle group7 common"), "Filtered": filtered,
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := db.New().Search(b.Context(), c.pool, params); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

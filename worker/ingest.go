@@ -112,38 +112,51 @@ func (w *ingestWorker) run(ctx context.Context, cancel context.CancelCauseFunc, 
 	return w.fail(ctx, log, claimed, codeInternal, "An error of the server's own; the operator finds it in the log under this job's id.")
 }
 
-// ingest brings the job to done or skipped and gives its last state.
+// ingest brings the job to done or skipped and gives its last state. It begins again when something else has come first: a
+// document at the path, or another embedding space.
 func (w *ingestWorker) ingest(ctx context.Context, cancel context.CancelCauseFunc, claimed db.Job) (db.Job, error) {
-	existing, err := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
-	switch {
-	case err == nil:
-		return w.skip(ctx, w.conn, claimed, existing.ID)
-	case db.Kind(err) != db.KindNotFound:
-		return db.Job{}, fmt.Errorf("look for the same content: %w", err)
+	for {
+		existing, err := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
+		switch {
+		case err == nil:
+			return w.skip(ctx, w.conn, claimed, existing.ID)
+		case db.Kind(err) != db.KindNotFound:
+			return db.Job{}, fmt.Errorf("look for the same content: %w", err)
+		}
+		old, err := w.standing(ctx, claimed)
+		if err != nil {
+			return db.Job{}, err
+		}
+		prepared, err := w.prepare(ctx, cancel, claimed, newSource(claimed, old))
+		if err != nil {
+			return db.Job{}, err
+		}
+		finished, err := w.store(ctx, claimed, old, prepared)
+		if !errors.Is(err, ErrSpaceChanged) && !db.IsPathTaken(err) {
+			return finished, err
+		}
 	}
-	old, err := w.standing(ctx, claimed)
-	if err != nil {
-		return db.Job{}, err
-	}
+}
+
+// newSource is the upload of a job as a source. From old, the document that it becomes the next version of, if any, it
+// takes over what people give to a document rather than to an upload.
+func newSource(claimed db.Job, old *db.Document) Source {
 	source := Source{
 		ProjectID: claimed.ProjectID, Filename: claimed.Filename, Title: claimed.Title, Path: claimed.Path, DocType: claimed.DocType,
 		KnowledgeType: claimed.KnowledgeType, Tags: claimed.Tags, Metadata: claimed.Metadata, Chunking: claimed.Chunking,
 		ContentHash: claimed.ContentHash, Size: claimed.Size,
 		StoredPath: job.StoredPath(claimed.ProjectID, claimed.ContentHash, claimed.Filename),
 	}
-	if old != nil {
-		source.succeed(*old)
+	if old == nil {
+		return source
 	}
-	for {
-		prepared, err := w.prepare(ctx, cancel, claimed, source)
-		if err != nil {
-			return db.Job{}, err
-		}
-		finished, err := w.store(ctx, claimed, old, prepared)
-		if !errors.Is(err, ErrSpaceChanged) {
-			return finished, err
-		}
+	if len(source.Tags) == 0 || string(source.Tags) == "{}" {
+		source.Tags = old.Tags
 	}
+	if source.KnowledgeType == nil {
+		source.KnowledgeType = old.KnowledgeType
+	}
+	return source
 }
 
 // prepare reads the upload and prepares it. Nothing here holds on to its bytes, which the ingester lets go.
@@ -173,18 +186,8 @@ func (w *ingestWorker) standing(ctx context.Context, claimed db.Job) (*db.Docume
 	return &old, nil
 }
 
-// succeed takes over from the version before what people give to a document rather than to an upload.
-func (s *Source) succeed(old db.Document) {
-	if len(s.Tags) == 0 || string(s.Tags) == "{}" {
-		s.Tags = old.Tags
-	}
-	if s.KnowledgeType == nil {
-		s.KnowledgeType = old.KnowledgeType
-	}
-}
-
 // store commits document and job together: a new document, or the next version of old. Losing the race for the same
-// content makes the job a skipped one.
+// content makes the job a skipped one; losing the one for the path is an error (db.IsPathTaken).
 func (w *ingestWorker) store(ctx context.Context, claimed db.Job, old *db.Document, prepared Prepared) (db.Job, error) {
 	started := time.Now()
 	var finished db.Job
@@ -195,7 +198,7 @@ func (w *ingestWorker) store(ctx context.Context, claimed db.Job, old *db.Docume
 		if err := w.bucket.Copy(ctx, prepared.Document.StoredPath, claimed.StagingPath, nil); err != nil {
 			return fmt.Errorf("keep the original: %w", err)
 		}
-		document, err := w.put(ctx, tx, old, prepared)
+		document, err := w.put(ctx, tx, claimed, old, prepared)
 		if err != nil {
 			return err
 		}
@@ -210,7 +213,7 @@ func (w *ingestWorker) store(ctx context.Context, claimed db.Job, old *db.Docume
 		finished, err = w.finish(ctx, tx, params)
 		return err
 	})
-	if db.Kind(err) == db.KindConflict {
+	if db.Kind(err) == db.KindConflict && !db.IsPathTaken(err) {
 		existing, getErr := db.New().DocumentGetByHash(ctx, w.conn, db.DocumentGetByHashParams{ProjectID: claimed.ProjectID, ContentHash: claimed.ContentHash})
 		if getErr != nil {
 			return db.Job{}, fmt.Errorf("look for the same content: %w", getErr)
@@ -220,9 +223,9 @@ func (w *ingestWorker) store(ctx context.Context, claimed db.Job, old *db.Docume
 	return finished, err
 }
 
-func (w *ingestWorker) put(ctx context.Context, tx pgx.Tx, old *db.Document, prepared Prepared) (db.Document, error) {
+func (w *ingestWorker) put(ctx context.Context, tx pgx.Tx, claimed db.Job, old *db.Document, prepared Prepared) (db.Document, error) {
 	if old == nil {
-		return w.ingester.Store(ctx, tx, prepared)
+		return w.add(ctx, tx, claimed, prepared)
 	}
 	prepared.belongTo(old.ID)
 	document, err := w.ingester.replace(ctx, tx, *old, prepared)
@@ -234,6 +237,18 @@ func (w *ingestWorker) put(ctx context.Context, tx pgx.Tx, old *db.Document, pre
 		return db.Document{}, &parse.Error{Code: codeDeleted, Message: "The document was deleted while its new version was worked on; upload it again if it shall be there."}
 	}
 	return db.Document{}, errors.Join(err, getErr) // Another try begins with what it is now.
+}
+
+// add stores a document of its own, beside the one at its path where that is what the job asks for.
+func (w *ingestWorker) add(ctx context.Context, tx pgx.Tx, claimed db.Job, prepared Prepared) (db.Document, error) {
+	if claimed.Path != nil && claimed.OnConflict == job.ConflictDuplicate {
+		free, err := db.New().DocumentFreePath(ctx, tx, db.DocumentFreePathParams{ProjectID: claimed.ProjectID, Path: *claimed.Path})
+		if err != nil {
+			return db.Document{}, fmt.Errorf("look for a free path: %w", err)
+		}
+		prepared.Document.Path = &free
+	}
+	return w.ingester.Store(ctx, tx, prepared)
 }
 
 func (w *ingestWorker) skip(ctx context.Context, conn db.Conn, claimed db.Job, documentID uuid.UUID) (db.Job, error) {

@@ -32,10 +32,8 @@ type Request struct {
 	// Query is text as a person writes it; nothing in it is an operator.
 	Query string
 	Mode  Mode
-	// Tags narrows to documents that carry all of these names.
-	Tags []string
-	// DocType narrows to documents of one type.
-	DocType string
+	// Filter narrows to the chunks of some documents.
+	Filter db.DocumentFilter
 	// Limit is the largest number of results, from 1 to MaxLimit.
 	Limit int
 	// MinScore leaves out results whose fused score is lower.
@@ -72,15 +70,19 @@ func DefaultSettings() Settings {
 const maxQueryBytes = 4096
 
 // plan gives the statement's parameters. vector is nil when there is no query vector: the semantic arm then stays out.
-func plan(request Request, settings Settings, space int32, vector []float32) db.SearchParams {
+func plan(request Request, settings Settings, space int32, vector []float32) (db.SearchParams, error) {
+	filter, err := request.Filter.JSON()
+	if err != nil {
+		return db.SearchParams{}, err
+	}
 	params := db.SearchParams{
 		ProjectID:    request.ProjectID,
 		SpaceID:      space,
 		Query:        head(request.Query),
 		UseLexical:   request.Mode != Semantic,
 		UseSemantic:  request.Mode != Lexical && vector != nil,
-		Tags:         db.TagBag(request.Tags),
-		DocType:      request.DocType,
+		Filtered:     !request.Filter.Empty(),
+		Filter:       filter,
 		MaxWords:     settings.MaxWords,
 		RowBudget:    settings.RowBudget,
 		RescoreDepth: settings.RescoreDepth,
@@ -92,12 +94,11 @@ func plan(request Request, settings Settings, space int32, vector []float32) db.
 		MinScore:     request.MinScore,
 		MaxResults:   int32(min(max(request.Limit, 1), MaxLimit)),
 	}
-	params.Filtered = string(params.Tags) != "{}" || params.DocType != ""
 	if vector != nil {
 		half := pgvector.NewHalfVector(vector)
 		params.QueryVector = &half
 	}
-	return params
+	return params, nil
 }
 
 // head cuts a query to its first maxQueryBytes, between two words where there are any, and drops NUL and broken UTF-8,

@@ -106,8 +106,11 @@ func (s *Searcher) Search(ctx context.Context, request Request) (Response, error
 		}
 	}
 	started := time.Now()
-	conn := db.WithDimensions(s.conn, int32(stored.Space().Dimensions))
-	rows, err := db.New().Search(ctx, conn, plan(request, s.settings, stored.ID, vector))
+	params, err := plan(request, s.settings, stored.ID, vector)
+	if err != nil {
+		return Response{}, err
+	}
+	rows, err := db.New().Search(ctx, db.WithDimensions(s.conn, int32(stored.Space().Dimensions)), params)
 	if err != nil {
 		return Response{}, fmt.Errorf("search: %w", err)
 	}

@@ -14,38 +14,27 @@ SELECT * FROM documents WHERE project_id = @project_id AND id = @id;
 SELECT * FROM documents WHERE project_id = @project_id AND content_hash = @content_hash;
 
 -- name: DocumentGetByPath :one
--- The document at a path; of several the one that changed last.
-SELECT * FROM documents
-WHERE project_id = @project_id AND path = @path::text
-ORDER BY coalesce(updated_at, created_at) DESC, id DESC
-LIMIT 1;
+SELECT * FROM documents WHERE project_id = @project_id AND path = @path::text;
+
+-- name: DocumentFreePath :one
+-- The path itself, or the first path beside it at which no document stands.
+-- @sqlc-vet-disable tenant-scope
+-- The function compares the project.
+SELECT document_free_path(@project_id::uuid, @path::text)::text AS path;
 
 -- name: DocumentList :many
--- Newest first, by the last change. The cursor is the last row of the page before.
-SELECT * FROM documents
-WHERE project_id = @project_id
-    AND (@doc_type::text = '' OR doc_type = @doc_type::text)
-    AND tags @> @tags::jsonb
-    AND (@path_prefix::text = '' OR path ^@ @path_prefix::text)
-    AND (sqlc.narg(created_after)::timestamptz IS NULL OR created_at >= sqlc.narg(created_after)::timestamptz)
-    AND (sqlc.narg(created_before)::timestamptz IS NULL OR created_at < sqlc.narg(created_before)::timestamptz)
-    AND (sqlc.narg(updated_after)::timestamptz IS NULL OR coalesce(updated_at, created_at) >= sqlc.narg(updated_after)::timestamptz)
-    AND (sqlc.narg(updated_before)::timestamptz IS NULL OR coalesce(updated_at, created_at) < sqlc.narg(updated_before)::timestamptz)
+-- Newest first, by the last change. The filter is a DocumentFilter. The cursor is the last row of the page before.
+SELECT * FROM documents AS d
+WHERE d.project_id = @project_id
+    AND document_fits(d, @filter::jsonb)
     AND (sqlc.narg(before_time)::timestamptz IS NULL
-        OR (coalesce(updated_at, created_at), id) < (sqlc.narg(before_time)::timestamptz, @before_id::uuid))
-ORDER BY coalesce(updated_at, created_at) DESC, id DESC
+        OR (coalesce(d.updated_at, d.created_at), d.id) < (sqlc.narg(before_time)::timestamptz, @before_id::uuid))
+ORDER BY coalesce(d.updated_at, d.created_at) DESC, d.id DESC
 LIMIT @max_results::int;
 
 -- name: DocumentCount :one
-SELECT count(*) FROM documents
-WHERE project_id = @project_id
-    AND (@doc_type::text = '' OR doc_type = @doc_type::text)
-    AND tags @> @tags::jsonb
-    AND (@path_prefix::text = '' OR path ^@ @path_prefix::text)
-    AND (sqlc.narg(created_after)::timestamptz IS NULL OR created_at >= sqlc.narg(created_after)::timestamptz)
-    AND (sqlc.narg(created_before)::timestamptz IS NULL OR created_at < sqlc.narg(created_before)::timestamptz)
-    AND (sqlc.narg(updated_after)::timestamptz IS NULL OR coalesce(updated_at, created_at) >= sqlc.narg(updated_after)::timestamptz)
-    AND (sqlc.narg(updated_before)::timestamptz IS NULL OR coalesce(updated_at, created_at) < sqlc.narg(updated_before)::timestamptz);
+SELECT count(*) FROM documents AS d
+WHERE d.project_id = @project_id AND document_fits(d, @filter::jsonb);
 
 -- name: DocumentCountByType :many
 SELECT doc_type, count(*) AS documents, sum(chunk_count)::bigint AS chunks

@@ -13,6 +13,8 @@
 -- that a longer page begins with the shorter one. Ties end on the id. A rank of 0 stands for an arm that did not find the
 -- chunk.
 --
+-- The filter is a DocumentFilter; filtered says that it narrows, so that without one no document is looked at.
+--
 -- sqlc writes halfvec(384); db.WithDimensions puts in the size of the space in use.
 WITH corpus AS MATERIALIZED (
     SELECT
@@ -67,8 +69,7 @@ recalled AS MATERIALIZED (
                 SELECT FROM documents AS d
                 WHERE d.project_id = @project_id
                     AND d.id = c.document_id
-                    AND d.tags @> @tags::jsonb
-                    AND (@doc_type::text = '' OR d.doc_type = @doc_type::text)
+                    AND document_fits(d, @filter::jsonb)
             ))
         LIMIT @row_budget::int
     ) AS r
@@ -103,8 +104,7 @@ scope AS MATERIALIZED (
             SELECT coalesce(sum(d.chunk_count), 0)
             FROM documents AS d
             WHERE d.project_id = @project_id
-                AND d.tags @> @tags::jsonb
-                AND (@doc_type::text = '' OR d.doc_type = @doc_type::text)
+                AND document_fits(d, @filter::jsonb)
         )
     END::float8 AS size,
     (SELECT coalesce(sum(s.n), 0) FROM corpus_stats AS s WHERE s.store = 'document')::float8 AS everything
@@ -129,8 +129,7 @@ nearest AS MATERIALIZED (
         WHERE @filtered::boolean
             AND (SELECT exact FROM choice)
             AND d.project_id = @project_id
-            AND d.tags @> @tags::jsonb
-            AND (@doc_type::text = '' OR d.doc_type = @doc_type::text)
+            AND document_fits(d, @filter::jsonb)
     ) AS x
     ORDER BY x.distance, x.chunk_id
     LIMIT @depth::int
@@ -145,8 +144,7 @@ walked AS MATERIALIZED (
             SELECT FROM documents AS d
             WHERE d.project_id = @project_id
                 AND d.id = e.document_id
-                AND d.tags @> @tags::jsonb
-                AND (@doc_type::text = '' OR d.doc_type = @doc_type::text)
+                AND document_fits(d, @filter::jsonb)
         ))
     ORDER BY e.embedding::halfvec(384) <=> sqlc.narg(query_vector)::halfvec(384)
     LIMIT @depth::int

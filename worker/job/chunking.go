@@ -42,6 +42,6 @@ const (
 	ConflictVersion = "version"
 	// ConflictReject refuses the upload.
 	ConflictReject = "reject"
-	// ConflictDuplicate makes the upload a second document at the path.
+	// ConflictDuplicate makes the upload a second document beside the first, with a number in its path.
 	ConflictDuplicate = "duplicate"
 )

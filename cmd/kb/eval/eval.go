@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kb-search/kb/api/search"
+	"github.com/kb-search/kb/db"
 )
 
 // Arm is what of the search is measured.
@@ -73,7 +74,7 @@ func Measure(ctx context.Context, searcher *search.Searcher, set *Set, loaded *L
 		}
 		request := search.Request{ProjectID: loaded.ProjectID, Query: query.Text, Mode: mode, Limit: search.MaxLimit}
 		if query.Store != "" {
-			request.Tags = []string{storeTag(query.Store)}
+			request.Filter.Tags = db.TagPairs([]string{storeTag(query.Store)})
 		}
 		response, err := searcher.Search(ctx, request)
 		if err != nil {
