@@ -54,6 +54,22 @@ func policies(ctx context.Context) map[string]json.RawMessage {
 	return map[string]json.RawMessage{projectOf(ctx).String(): seen(ctx)}
 }
 
+// compileMemories gives what a caller's policies leave of the memories of a project; nil for all of them.
+func compileMemories(p *auth.Principal, project uuid.UUID, action string) (filter json.RawMessage, none bool, err error) {
+	parse := func(prefix string) func(string) (uuid.UUID, bool) {
+		return func(name string) (uuid.UUID, bool) { return parseID(prefix, name) }
+	}
+	compiled, none := p.MemoryFilter(action, publicID(prefixProject, project), parse(prefixMemory), parse(prefixMemoryStore))
+	if compiled == nil {
+		return nil, none, nil
+	}
+	filter, err = compiled.JSON()
+	if err != nil {
+		return nil, false, fmt.Errorf("write the compiled policies: %w", err)
+	}
+	return filter, none, nil
+}
+
 // getDocument is the action of those who may see a document.
 const getDocument = "documents:GetDocument"
 
@@ -95,7 +111,7 @@ func (s *Server) enter(ctx context.Context, r *http.Request, op operation, a *ac
 	}
 	if named == "" && op.ProjectInBody {
 		// The handler reads the body first; see inProject. Who may do it nowhere need not send one.
-		if a.write && !a.principal.MayTryAnywhere(op.Action, a.kind) {
+		if a.write && !a.principal.MayTryAnywhere(op.Action, a.kind) && (a.kind != auth.KindMemory || !a.principal.MayTryAnywhere(op.Action, auth.KindMemoryStore)) {
 			return errForbidden(op.Action)
 		}
 		return nil
@@ -252,6 +268,9 @@ func (l *liveProjects) forget(id uuid.UUID) {
 
 // compile gives what the caller's policies leave of a kind of resources in the request's project.
 func (a *access) compile(action, kind string) (filter json.RawMessage, none bool, err error) {
+	if kind == auth.KindMemory {
+		return compileMemories(a.principal, a.project, action)
+	}
 	return compileFilter(a.principal, a.project, action, kind)
 }
 
@@ -279,6 +298,19 @@ func (a *access) mayDocument(action string, row db.Document) bool {
 		names = append(names, *row.Path)
 	}
 	return a.may(action, auth.KindDocument, bagOf(row.Tags), names...)
+}
+
+// mayStore says whether the caller may do something to a memory store.
+func (a *access) mayStore(action string, row db.MemoryStore) bool {
+	return a.may(action, auth.KindMemoryStore, bagOf(row.Tags), publicID(prefixMemoryStore, row.ID))
+}
+
+// mayMemory says whether the caller may do something to a memory of a store.
+func (a *access) mayMemory(action string, row db.Memory, store db.MemoryStore) bool {
+	project := publicID(prefixProject, a.project)
+	return a.principal.AllowsMemory(action,
+		auth.Resource{Project: project, Kind: auth.KindMemory, Names: []string{publicID(prefixMemory, row.ID)}, Tags: bagOf(row.Tags)},
+		auth.Resource{Project: project, Kind: auth.KindMemoryStore, Names: []string{publicID(prefixMemoryStore, store.ID)}, Tags: bagOf(store.Tags)})
 }
 
 // bagOf reads a stored bag of tags.

@@ -19,21 +19,20 @@ type Resource struct {
 	Tags  map[string]string
 }
 
-// allows says whether policies allow an action on a resource: some statement must, and none may deny it. Who is denied the
-// sight of a resource is denied every action on it.
-func allows(policies []Policy, action string, r Resource) bool {
-	allowed := false
+// judge gives what policies say of an action on a resource: Deny when some statement denies it, else Allow when some allows
+// it, else nothing. Who is denied the sight of a resource is denied every action on it.
+func judge(policies []Policy, action string, r Resource) (effect string) {
 	for _, policy := range policies {
 		for _, s := range policy.Statement {
 			switch {
 			case s.Effect == Deny && (s.matches(action, r) || s.matches(sight[r.Kind], r)):
-				return false
-			case s.Effect == Allow:
-				allowed = allowed || s.matches(action, r)
+				return Deny
+			case s.Effect == Allow && s.matches(action, r):
+				effect = Allow
 			}
 		}
 	}
-	return allowed
+	return effect
 }
 
 func (s Statement) matches(action string, r Resource) bool {

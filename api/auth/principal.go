@@ -70,7 +70,7 @@ func (p *Principal) allowedProjects() []string {
 
 // Allows says whether the principal may do something to one resource.
 func (p *Principal) Allows(action string, r Resource) bool {
-	return p.inScope(action) && (p.Admin || allows(p.Policies, action, r))
+	return p.inScope(action) && (p.Admin || judge(p.Policies, action, r) == Allow)
 }
 
 // MayTry says whether there is any resource of a kind in a project that the principal may do something to.
