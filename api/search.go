@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
 
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
@@ -100,13 +101,8 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*searchOutput, er
 	if err != nil {
 		return nil, err
 	}
-	searchCtx, cancel := context.WithTimeoutCause(ctx, s.SearchTimeout, errSearchTimeout)
-	defer cancel()
-	response, err := s.Searcher.Search(searchCtx, request)
+	response, err := s.runSearch(ctx, request)
 	if err != nil {
-		if cause := context.Cause(searchCtx); cause != nil && ctx.Err() == nil {
-			return nil, fmt.Errorf("%w: %w", cause, err)
-		}
 		return nil, err
 	}
 	body := searchResponse{
@@ -127,13 +123,24 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*searchOutput, er
 	return &searchOutput{Body: body}, nil
 }
 
+// runSearch searches within the time limit.
+func (s *Server) runSearch(ctx context.Context, request search.Request) (search.Response, error) {
+	searchCtx, cancel := context.WithTimeoutCause(ctx, s.SearchTimeout, errSearchTimeout)
+	defer cancel()
+	response, err := s.Searcher.Search(searchCtx, request)
+	if err != nil && context.Cause(searchCtx) != nil && ctx.Err() == nil {
+		return search.Response{}, fmt.Errorf("%w: %w", context.Cause(searchCtx), err)
+	}
+	return response, err
+}
+
 func newSearchRequest(ctx context.Context, body searchRequest) (search.Request, error) {
 	if strings.TrimSpace(body.Query) == "" {
 		return search.Request{}, errInvalid("body.query", "The query is blank; write what to look for.")
 	}
 	request := search.Request{
-		ProjectID: projectOf(ctx), Query: body.Query, Limit: body.Top, MinScore: body.MinScore,
-		Filter: db.DocumentFilter{DocType: cleanLine(body.DocType), Policies: policies(ctx)},
+		Projects: []uuid.UUID{projectOf(ctx)}, Query: body.Query, Documents: true, Limit: body.Top, MinScore: body.MinScore,
+		Ranking: search.Ranking{TopRankBonus: true}, DocumentFilter: db.DocumentFilter{DocType: cleanLine(body.DocType), Policies: policies(ctx)},
 	}
 	switch {
 	case body.FTSOnly && body.VecOnly:
@@ -144,23 +151,23 @@ func newSearchRequest(ctx context.Context, body searchRequest) (search.Request, 
 		request.Mode = search.Semantic
 	}
 	names, err := cleanTags("body.tags", body.Tags)
-	request.Filter.Tags = db.TagPairs(names)
+	request.DocumentFilter.Tags = db.TagPairs(names)
 	return request, err
 }
 
 func newSearchResult(row db.SearchRow, explain bool) (searchResult, error) {
 	tags, err := db.TagNames(row.Tags)
 	if err != nil {
-		return searchResult{}, fmt.Errorf("document %s: %w", row.DocumentID, err)
+		return searchResult{}, fmt.Errorf("document %s: %w", row.ParentID, err)
 	}
 	result := searchResult{
-		ChunkID: publicID(prefixChunk, row.ChunkID), DocumentID: publicID(prefixDocument, row.DocumentID), Title: row.Title,
+		ChunkID: publicID(prefixChunk, row.ID), DocumentID: publicID(prefixDocument, row.ParentID), Title: row.Title,
 		Path: row.Path, DocType: row.DocType, KnowledgeType: row.KnowledgeType, Filename: row.OriginalFilename, Section: row.Section, Page: row.Page, Seq: row.Seq, Text: row.Content,
-		Score: row.Score, Tags: tags, Metadata: row.Metadata, DocumentVersion: row.DocumentVersion,
-		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: utc(row.UpdatedAt),
+		Score: row.Score, Tags: tags, Metadata: row.Metadata, DocumentVersion: row.Version,
+		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: utc(row.DocumentUpdatedAt),
 	}
 	if err := json.Unmarshal(row.TagContexts, &result.TagContexts); err != nil {
-		return searchResult{}, fmt.Errorf("read the tag contexts of document %s: %w", row.DocumentID, err)
+		return searchResult{}, fmt.Errorf("read the tag contexts of document %s: %w", row.ParentID, err)
 	}
 	if row.HasSimilarity {
 		result.SimilarityScore = &row.Similarity

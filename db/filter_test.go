@@ -123,7 +123,7 @@ func TestDocumentFitsPlan(t *testing.T) {
 
 	t.Run("SearchReadsTheDocumentsThatFit", func(t *testing.T) {
 		params := c.params(c.large, "needle")
-		params.Filtered, params.Filter = true, json.RawMessage(`{"metadata": {"n": 7}}`)
+		params.DocumentsFiltered, params.DocumentFilter = true, json.RawMessage(`{"metadata": {"n": 7}}`)
 		plan := explain(t, c.pool, params)
 		if !plan.uses("documents_metadata") {
 			t.Error("a search does not use documents_metadata")

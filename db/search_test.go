@@ -79,8 +79,9 @@ func newCorpus(t testing.TB) *corpus {
 
 func (c *corpus) params(project uuid.UUID, query string) db.SearchParams {
 	return db.SearchParams{
-		ProjectID: project, SpaceID: c.space, Query: query, QueryVector: &c.vector, UseLexical: true, UseSemantic: true,
-		Filter: json.RawMessage("{}"), MaxWords: 64, RowBudget: 2000, RescoreDepth: 200, Depth: 100, ExactRows: 4000,
+		ProjectIds: []uuid.UUID{project}, SpaceID: c.space, Query: query, QueryVector: &c.vector, UseLexical: true, UseSemantic: true,
+		IncludeDocuments: true, DocumentFilter: json.RawMessage("{}"), MemoryFilter: json.RawMessage("{}"), MinSimilarity: -1,
+		LexicalWeight: 1, SemanticWeight: 1, TopRankBonus: true, MaxWords: 64, RowBudget: 2000, RescoreDepth: 200, Depth: 100, ExactRows: 4000,
 		K1: 1.2, B: 0.75, RrfK: 60, MaxResults: 10,
 	}
 }
@@ -234,7 +235,7 @@ func TestSearch(t *testing.T) {
 				if rows := run(t, params); len(rows) != int(limit) {
 					t.Errorf("limit %d without a filter gives %d rows", limit, len(rows))
 				}
-				params.Filtered, params.Filter = true, json.RawMessage(`{"doc_type": "note", "tags": {"odd": ""}}`)
+				params.DocumentsFiltered, params.DocumentFilter = true, json.RawMessage(`{"doc_type": "note", "tags": {"odd": ""}}`)
 				matching := map[uuid.UUID]int{c.large: 150, c.small: 38, c.tiny: 2}[project]
 				if rows := run(t, params); len(rows) != min(int(limit), matching) {
 					t.Errorf("limit %d with %d matching gives %d rows", limit, matching, len(rows))
@@ -251,7 +252,7 @@ func TestSearch(t *testing.T) {
 			params := c.params(c.large, "group7 common")
 			params.MaxResults = limit
 			for i, row := range run(t, params) {
-				if row.ChunkID != rows[i].ChunkID || row.TotalMatches != rows[i].TotalMatches {
+				if row.ID != rows[i].ID || row.TotalMatches != rows[i].TotalMatches {
 					t.Fatalf("limit %d differs at %d", limit, i)
 				}
 			}
@@ -263,7 +264,7 @@ func TestSearch(t *testing.T) {
 		params.MaxResults = 100
 		for _, row := range run(t, params) {
 			var project uuid.UUID
-			err := c.pool.QueryRow(t.Context(), "SELECT project_id FROM chunks WHERE id = $1", row.ChunkID).Scan(&project)
+			err := c.pool.QueryRow(t.Context(), "SELECT project_id FROM chunks WHERE id = $1", row.ID).Scan(&project)
 			if err != nil || project != c.tiny {
 				t.Fatalf("a chunk of project %s, %v", project, err)
 			}
@@ -323,7 +324,7 @@ func TestSearch(t *testing.T) {
 func BenchmarkSearch(b *testing.B) {
 	c := newCorpus(b)
 	filtered := c.params(c.large, "needle group7 common")
-	filtered.Filtered, filtered.Filter = true, json.RawMessage(`{"doc_type": "note", "tags": {"odd": ""}}`)
+	filtered.DocumentsFiltered, filtered.DocumentFilter = true, json.RawMessage(`{"doc_type": "note", "tags": {"odd": ""}}`)
 	for name, params := range map[string]db.SearchParams{
 		"Large": c.params(c.large, "needle group7 common"), "Small": c.params(c.small, "needle group7 common"), "Filtered": filtered,
 	} {

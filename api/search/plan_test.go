@@ -22,10 +22,10 @@ func TestPlan(t *testing.T) {
 		"WithoutAVectorWordsAlone":   {Request{Limit: 10}, nil, true, false, false, 10},
 		"LexicalLeavesTheVectorOut":  {Request{Limit: 10, Mode: Lexical}, vector, true, false, false, 10},
 		"SemanticLeavesTheWordsOut":  {Request{Limit: 10, Mode: Semantic}, vector, false, true, false, 10},
-		"TagsFilter":                 {Request{Limit: 10, Filter: db.DocumentFilter{Tags: map[string]string{"a": ""}}}, vector, true, true, true, 10},
-		"NoTagsDoNot":                {Request{Limit: 10, Filter: db.DocumentFilter{Tags: map[string]string{}}}, vector, true, true, false, 10},
-		"NoIDsFilter":                {Request{Limit: 10, Filter: db.DocumentFilter{IDs: db.UUIDs{}}}, vector, true, true, true, 10},
-		"DocTypeFilters":             {Request{Limit: 10, Filter: db.DocumentFilter{DocType: "note"}}, vector, true, true, true, 10},
+		"TagsFilter":                 {Request{Limit: 10, DocumentFilter: db.DocumentFilter{Tags: map[string]string{"a": ""}}}, vector, true, true, true, 10},
+		"NoTagsDoNot":                {Request{Limit: 10, DocumentFilter: db.DocumentFilter{Tags: map[string]string{}}}, vector, true, true, false, 10},
+		"NoIDsFilter":                {Request{Limit: 10, DocumentFilter: db.DocumentFilter{IDs: db.UUIDs{}}}, vector, true, true, true, 10},
+		"DocTypeFilters":             {Request{Limit: 10, DocumentFilter: db.DocumentFilter{DocType: "note"}}, vector, true, true, true, 10},
 		"ALimitAboveTheLargestIsCut": {Request{Limit: 100_000}, vector, true, true, false, MaxLimit},
 		"ALimitBelowOneIsOne":        {Request{Limit: -1}, vector, true, true, false, 1},
 	} {
@@ -35,7 +35,7 @@ func TestPlan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.UseLexical != test.lexical || got.UseSemantic != test.semantic || got.Filtered != test.filtered || got.MaxResults != test.limit {
+			if got.UseLexical != test.lexical || got.UseSemantic != test.semantic || got.DocumentsFiltered != test.filtered || got.MaxResults != test.limit {
 				t.Errorf("got %+v", got)
 			}
 			if (got.QueryVector != nil) != (test.vector != nil) || got.SpaceID != 7 || got.Depth != DefaultSettings().Depth {

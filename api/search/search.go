@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,7 +51,10 @@ type Response struct {
 	Rows []db.SearchRow
 	// TotalMatches counts the candidates of both arms together, before the cut to the limit.
 	TotalMatches int
-	Status       Status
+	// Counts says how many candidates were found and left out, as a JSON object; Why says it of documents, as a list. They are
+	// there when asked for.
+	Counts, Why json.RawMessage
+	Status      Status
 	// Degraded says that the query could not be embedded, so that the lexical arm answered alone.
 	Degraded bool
 	// EmbedTime and StatementTime say where the time went.
@@ -78,8 +82,9 @@ func New(conn db.Conn, spaces Spaces, settings Settings, logger *slog.Logger) *S
 // Search answers a request. A query without a letter or a digit finds nothing. An embedder that fails takes the semantic
 // arm out of a hybrid search (Degraded); in a semantic search its error is returned.
 func (s *Searcher) Search(ctx context.Context, request Request) (Response, error) {
-	if !searchable(request.Query) {
-		return Response{Status: NoHit}, nil
+	query := readQuery(request)
+	if !searchable(query.text) || len(request.Projects) == 0 {
+		return Response{Status: NoHit, Counts: json.RawMessage("{}"), Why: json.RawMessage("[]")}, nil
 	}
 	stored, err := s.spaces.Active(ctx)
 	if err != nil {
@@ -89,7 +94,7 @@ func (s *Searcher) Search(ctx context.Context, request Request) (Response, error
 	var vector []float32
 	if request.Mode != Lexical {
 		started := time.Now()
-		vectors, err := stored.Embed(ctx, embed.Query, []string{request.Query})
+		vectors, err := stored.Embed(ctx, embed.Query, []string{meaning(request)})
 		response.EmbedTime = time.Since(started)
 		switch {
 		case err == nil:
@@ -115,11 +120,12 @@ func (s *Searcher) Search(ctx context.Context, request Request) (Response, error
 		return Response{}, fmt.Errorf("search: %w", err)
 	}
 	response.StatementTime = time.Since(started)
-	response.Rows = rows
-	response.Status = status(rows)
-	if len(rows) > 0 {
-		response.TotalMatches = int(rows[0].TotalMatches)
+	// The first row is there always, with what is said of all.
+	response.TotalMatches, response.Counts, response.Why = int(rows[0].TotalMatches), rows[0].Counts, rows[0].Why
+	if rows[0].Found {
+		response.Rows = rows
 	}
+	response.Status = status(response.Rows)
 	return response, nil
 }
 

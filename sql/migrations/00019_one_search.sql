@@ -56,24 +56,39 @@ RETURN (filter ->> 'stores' IS NULL OR m.store_id = ANY ((filter ->> 'stores')::
         OR memory_policy_allows(filter -> 'policies' -> m.project_id::text, m.id, m.tags, m.store_id, store_tags));
 -- +goose StatementEnd
 
+-- document_seen is what policies say in document_fits.
+-- +goose StatementBegin
+CREATE FUNCTION document_seen(d documents, filter jsonb) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+RETURN filter ->> 'policies' IS NULL OR policy_allows(filter -> 'policies' -> d.project_id::text, d.id, d.path, d.tags);
+-- +goose StatementEnd
+
 -- document_misfit names the first condition of a filter that keeps a document out, but for policies: who may not see a
--- document is not told about it. Null means that it fits.
+-- document is not told about it. Null means that it fits. Only searches that ask for an explanation call it; in plpgsql the
+-- planner of the others is not bothered with its body.
 -- +goose StatementBegin
 CREATE FUNCTION document_misfit(d documents, filter jsonb) RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-RETURN CASE
-    WHEN NOT document_fits(d, jsonb_build_object('doc_type', filter -> 'doc_type')) THEN 'doc_type'
-    WHEN NOT document_fits(d, jsonb_build_object('ids', filter -> 'ids')) THEN 'document_ids'
-    WHEN NOT coalesce(document_fits(d, jsonb_build_object('paths', filter -> 'paths')), false) THEN 'document_paths'
-    WHEN NOT document_fits(d, jsonb_build_object('tags', filter -> 'tags')) THEN 'tags'
-    WHEN NOT document_fits(d, jsonb_build_object('metadata', filter -> 'metadata', 'tests', filter -> 'tests')) THEN 'metadata'
-    WHEN NOT document_fits(d, jsonb_build_object('created_after', filter -> 'created_after', 'created_before', filter -> 'created_before')) THEN 'created'
-    WHEN NOT document_fits(d, jsonb_build_object('updated_after', filter -> 'updated_after', 'updated_before', filter -> 'updated_before')) THEN 'updated'
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+BEGIN
+    RETURN CASE
+        WHEN NOT document_fits(d, jsonb_build_object('doc_type', filter -> 'doc_type')) THEN 'doc_type'
+        WHEN NOT document_fits(d, jsonb_build_object('ids', filter -> 'ids')) THEN 'document_ids'
+        WHEN NOT coalesce(document_fits(d, jsonb_build_object('paths', filter -> 'paths')), false) THEN 'document_paths'
+        WHEN NOT document_fits(d, jsonb_build_object('tags', filter -> 'tags')) THEN 'tags'
+        WHEN NOT document_fits(d, jsonb_build_object('metadata', filter -> 'metadata', 'tests', filter -> 'tests')) THEN 'metadata'
+        WHEN NOT document_fits(d, jsonb_build_object('created_after', filter -> 'created_after', 'created_before', filter -> 'created_before'))
+            THEN 'created'
+        WHEN NOT document_fits(d, jsonb_build_object('updated_after', filter -> 'updated_after', 'updated_before', filter -> 'updated_before'))
+            THEN 'updated'
+    END;
 END;
+$$;
 -- +goose StatementEnd
 
 -- +goose Down
 DROP FUNCTION document_misfit(documents, jsonb);
+DROP FUNCTION document_seen(documents, jsonb);
 DROP FUNCTION memory_fits(memories, jsonb, jsonb);
 DROP FUNCTION memory_policy_allows(jsonb, uuid, jsonb, uuid, jsonb);
 DROP FUNCTION policy_rules_fit(jsonb, uuid, text, jsonb);

@@ -72,9 +72,11 @@ func Measure(ctx context.Context, searcher *search.Searcher, set *Set, loaded *L
 		if limit > 0 && result.Queries == limit {
 			break
 		}
-		request := search.Request{ProjectID: loaded.ProjectID, Query: query.Text, Mode: mode, Limit: search.MaxLimit}
+		request := search.Request{
+			Projects: []uuid.UUID{loaded.ProjectID}, Query: query.Text, Mode: mode, Documents: true, Limit: search.MaxLimit, Ranking: search.Ranking{TopRankBonus: true},
+		}
 		if query.Store != "" {
-			request.Filter.Tags = db.TagPairs([]string{storeTag(query.Store)})
+			request.DocumentFilter.Tags = db.TagPairs([]string{storeTag(query.Store)})
 		}
 		response, err := searcher.Search(ctx, request)
 		if err != nil {
@@ -163,9 +165,9 @@ func (l *Loaded) ranking(response search.Response) []string {
 	var ids []string
 	seen := make(map[uuid.UUID]bool, len(response.Rows))
 	for _, row := range response.Rows {
-		if !seen[row.DocumentID] {
-			seen[row.DocumentID] = true
-			ids = append(ids, l.names[row.DocumentID])
+		if !seen[row.ParentID] {
+			seen[row.ParentID] = true
+			ids = append(ids, l.names[row.ParentID])
 		}
 	}
 	return ids
