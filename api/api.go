@@ -57,6 +57,8 @@ type Options struct {
 	Tokens *auth.Tokens
 	// Origins are the web origins whose pages may call the server; "*" stands for all.
 	Origins []string
+	// Knowledge has the defaults of knowledge searches.
+	Knowledge Knowledge
 	// MaxUploadBytes is the largest file or note.
 	MaxUploadBytes int64
 	// SearchTimeout bounds one search.
@@ -71,11 +73,15 @@ type Server struct {
 	handler http.Handler
 	openAPI *huma.OpenAPI
 	live    liveProjects
+	usage   usage
+	// closed ends when the server does.
+	closed  chan struct{}
+	closing sync.Once
 }
 
 // New builds a server. It opens nothing: what it stands on is there already.
 func New(opts Options) *Server {
-	s := &Server{Options: opts, queries: db.New()}
+	s := &Server{Options: opts, queries: db.New(), closed: make(chan struct{})}
 	s.ProjectID = cmp.Or(s.ProjectID, db.DefaultProjectID)
 	mux := http.NewServeMux()
 	api := humago.New(mux, config())
@@ -92,7 +98,9 @@ func New(opts Options) *Server {
 	s.registerVersions(api)
 	s.registerTags(api)
 	s.registerSearch(api)
+	s.registerKnowledge(api)
 	s.registerProjects(api)
+	s.registerUsage(api)
 	s.registerPolicies(api)
 	s.registerAPIKeys(api)
 	documentErrors(s.openAPI)

@@ -58,7 +58,8 @@ type config struct {
 	// Secret makes the server take tokens; see mint.
 	Secret  string
 	Origins []string
-
+	// Knowledge has the defaults of knowledge searches.
+	Knowledge api.Knowledge
 	MaxUpload int64
 }
 
@@ -99,8 +100,9 @@ func start(t testing.TB, c config) *server {
 	handler := api.New(api.Options{
 		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, spaces, search.DefaultSettings(), logger),
 		Reviser: worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, FileTypes: job.Types{Images: c.Converter != nil}, ConfiguredSpace: configured,
-		Device: embed.Device{Name: embed.DeviceCPU, Reason: "a test"}, Database: "external", APIKey: c.Key, Tokens: tokens, Origins: c.Origins, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
+		Device: embed.Device{Name: embed.DeviceCPU, Reason: "a test"}, Database: "external", APIKey: c.Key, Tokens: tokens, Origins: c.Origins, Knowledge: c.Knowledge, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
 	})
+	t.Cleanup(handler.Close)
 	listener := httptest.NewServer(handler)
 	t.Cleanup(listener.Close)
 	started := &server{url: listener.URL, client: listener.Client(), pool: pool, bucket: bucket, key: c.Key, api: handler, ingester: ingester}

@@ -57,6 +57,12 @@ func errNotFound(what string) *Error {
 	return &Error{status: http.StatusNotFound, Short: "not found", Code: "not_found", Message: "There is no such " + what + "."}
 }
 
+// isNotFound says whether an error is one that says that something is not there.
+func isNotFound(err error) bool {
+	var known *Error
+	return errors.As(err, &known) && known.status == http.StatusNotFound
+}
+
 func errInvalid(field, format string, args ...any) *Error {
 	return &Error{
 		status: http.StatusBadRequest, Short: "invalid request", Code: "invalid_request", Field: field,

@@ -105,6 +105,9 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*searchOutput, er
 	if err != nil {
 		return nil, err
 	}
+	if request.Mode != search.Lexical {
+		s.meter(ctx, projectOf(ctx))
+	}
 	body := searchResponse{
 		Query: in.Body.Query, Status: string(response.Status), TotalMatches: response.TotalMatches,
 		Results: make([]searchResult, len(response.Rows)),

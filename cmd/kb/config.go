@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -114,6 +115,14 @@ type Config struct {
 	// SearchRowBudget bounds the rows that the lexical arm of one search reads. Defaults to 2000.
 	SearchRowBudget int32 `env:"KB_SEARCH_ROW_BUDGET" envDefault:"2000"`
 
+	// KnowledgeRRFK is the k of reciprocal rank fusion in knowledge searches. Defaults to 60.
+	KnowledgeRRFK int32 `env:"KNOWLEDGE_RRF_K" envDefault:"60"`
+	// KnowledgeHalfLife is the time in days with which the score of memories halves in knowledge searches; 0 is no decay.
+	// Defaults to 0.
+	KnowledgeHalfLife float64 `env:"KNOWLEDGE_RECENCY_HALF_LIFE_DAYS" envDefault:"0"`
+	// SearchFusion is how knowledge searches rank: rrf or blend. Defaults to rrf.
+	SearchFusion string `env:"KB_SEARCH__FUSION" envDefault:"rrf"`
+
 	// LogLevel is debug, info, warn or error. Defaults to info.
 	LogLevel string `env:"KB_LOG_LEVEL" envDefault:"info"`
 	// LogFormat is text or json. Defaults to text.
@@ -222,6 +231,9 @@ func (c Config) Validate() error {
 	check(c.DoclingTimeout > 0, "KB_DOCLING_TIMEOUT is %s: write a time above 0, such as 10m", c.DoclingTimeout)
 	check(c.SearchTimeout > 0, "KB_SEARCH_TIMEOUT is %s: write a time above 0, such as 10s", c.SearchTimeout)
 	check(c.SearchRowBudget >= 100, "KB_SEARCH_ROW_BUDGET is %d: write 100 or more", c.SearchRowBudget)
+	check(c.KnowledgeRRFK >= 1, "KNOWLEDGE_RRF_K is %d: write 1 or more", c.KnowledgeRRFK)
+	check(c.KnowledgeHalfLife >= 0 && c.KnowledgeHalfLife <= math.MaxFloat32, "KNOWLEDGE_RECENCY_HALF_LIFE_DAYS is %v: write a number of days, or 0", c.KnowledgeHalfLife)
+	check(c.SearchFusion == "rrf" || c.SearchFusion == "blend", "KB_SEARCH__FUSION is %q: write rrf or blend", c.SearchFusion)
 	check(c.ShutdownTimeout > 0, "KB_SHUTDOWN_TIMEOUT is %s: write a time above 0, such as 20s", c.ShutdownTimeout)
 	_, err = parseLevel(c.LogLevel)
 	check(err == nil, "KB_LOG_LEVEL is %q: write debug, info, warn or error", c.LogLevel)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gocloud.dev/blob"
 
+	"github.com/kb-search/kb/api"
 	"github.com/kb-search/kb/api/auth"
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
@@ -214,6 +215,15 @@ func tokens(ctx context.Context, config Config, logger *slog.Logger) (*auth.Toke
 		logger.WarnContext(ctx, "key set not fetched (KB_JWKS_URL)", slog.Any("error", err))
 	}
 	return auth.NewTokens(ctx, options)
+}
+
+// knowledge has the defaults of knowledge searches.
+func knowledge(config Config) api.Knowledge {
+	defaults := api.Knowledge{RRFK: config.KnowledgeRRFK, HalfLifeDays: config.KnowledgeHalfLife}
+	if config.SearchFusion == "blend" {
+		defaults.Fusion = search.Blend
+	}
+	return defaults
 }
 
 func pullOptions(config Config, progress io.Writer, logger *slog.Logger) models.Options {

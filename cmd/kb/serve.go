@@ -98,9 +98,10 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 		Conn: p.pool, Bucket: p.bucket, Jobs: jobs, Searcher: p.searcher(a.config, logger),
 		Reviser: worker.NewReviser(p.pool, p.bucket, ingester), CheckChunking: ingester.CheckChunking,
 		FileTypes: job.Types{Images: a.config.DoclingURL != ""}, ConfiguredSpace: p.configured,
-		Device: p.device, Database: a.databaseSource(), APIKey: a.config.APIKey.Reveal(), Tokens: checker, Origins: a.config.CORSOrigins,
+		Device: p.device, Database: a.databaseSource(), APIKey: a.config.APIKey.Reveal(), Tokens: checker, Origins: a.config.CORSOrigins, Knowledge: knowledge(a.config),
 		MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,
 	})
+	defer handler.Close()
 	gate.Open(handler)
 	a.announce(addr, logger, time.Since(started))
 	<-ctx.Done()
