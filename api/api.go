@@ -21,6 +21,7 @@ import (
 
 	"github.com/kb-search/kb"
 	"github.com/kb-search/kb/api/auth"
+	"github.com/kb-search/kb/api/memory"
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/embed"
@@ -44,6 +45,8 @@ type Options struct {
 	Reviser Reviser
 	// CheckChunking says whether documents can be cut as a caller wants it.
 	CheckChunking func(ctx context.Context, chunking job.Chunking) error
+	// Memories writes memories.
+	Memories *memory.Writer
 	// FileTypes are the kinds of files that are taken in.
 	FileTypes job.Types
 	// ConfiguredSpace is the number of the embedding space that a reindex makes active.
@@ -99,6 +102,9 @@ func New(opts Options) *Server {
 	s.registerTags(api)
 	s.registerSearch(api)
 	s.registerKnowledge(api)
+	s.registerMemoryStores(api)
+	s.registerMemories(api)
+	s.registerMemoryIO(api)
 	s.registerProjects(api)
 	s.registerUsage(api)
 	s.registerPolicies(api)

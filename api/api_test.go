@@ -26,6 +26,7 @@ import (
 
 	"github.com/kb-search/kb/api"
 	"github.com/kb-search/kb/api/auth"
+	"github.com/kb-search/kb/api/memory"
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/db/dbtest"
@@ -99,7 +100,8 @@ func start(t testing.TB, c config) *server {
 	}
 	handler := api.New(api.Options{
 		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, spaces, search.DefaultSettings(), logger),
-		Reviser: worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, FileTypes: job.Types{Images: c.Converter != nil}, ConfiguredSpace: configured,
+		Memories: memory.NewWriter(pool, spaces, slog.New(slog.DiscardHandler)),
+		Reviser:  worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, FileTypes: job.Types{Images: c.Converter != nil}, ConfiguredSpace: configured,
 		Device: embed.Device{Name: embed.DeviceCPU, Reason: "a test"}, Database: "external", APIKey: c.Key, Tokens: tokens, Origins: c.Origins, Knowledge: c.Knowledge, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,
 	})
 	t.Cleanup(handler.Close)

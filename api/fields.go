@@ -195,6 +195,9 @@ func cleanTags(field string, names []string) ([]string, error) {
 	return cleaned, nil
 }
 
+// orTrue is a switch that is on where nobody says otherwise. It is a pointer since huma takes a false for a missing value.
+func orTrue(value *bool) bool { return value == nil || *value }
+
 // cleanLine makes one line of valid text: no NUL, no control characters, no outer spaces.
 func cleanLine(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {

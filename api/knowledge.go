@@ -56,8 +56,8 @@ type knowledgeRequest struct {
 	RRFK                int32             `json:"rrf_k,omitempty" minimum:"1" maximum:"1000000" doc:"The k of reciprocal rank fusion. Defaults to KNOWLEDGE_RRF_K" example:"60"`
 	RecencyHalfLifeDays *float64          `json:"recency_half_life_days,omitempty" minimum:"0" doc:"Halves the score of memories with each such time since their last change; 0 is no decay. Defaults to KNOWLEDGE_RECENCY_HALF_LIFE_DAYS" example:"30"`
 	Limit               int               `json:"limit,omitempty" minimum:"1" default:"10" doc:"The largest number of results; more than 100 are cut to 100"`
-	IncludeDocuments    bool              `json:"include_documents,omitempty" default:"true" doc:"Whether documents are searched"`
-	IncludeMemories     bool              `json:"include_memories,omitempty" default:"true" doc:"Whether memories are searched"`
+	IncludeDocuments    *bool             `json:"include_documents,omitempty" default:"true" doc:"Whether documents are searched"`
+	IncludeMemories     *bool             `json:"include_memories,omitempty" default:"true" doc:"Whether memories are searched"`
 	MemoryStoreIDs      []string          `json:"memory_store_ids,omitempty" maxItems:"1000" doc:"Of memories, only those of these stores"`
 	DocumentPaths       []string          `json:"document_paths,omitempty" maxItems:"1000" doc:"Of documents, only those whose path starts with one of these; _ and % mean themselves"`
 	DocumentIDs         []string          `json:"document_ids,omitempty" maxItems:"1000" doc:"Of documents, only these"`
@@ -129,18 +129,19 @@ func (s *Server) knowledgeSearch(ctx context.Context, in *knowledgeInput) (*know
 
 // stores says which stores are searched: with a query both, else those that its filters are about.
 func (r knowledgeRequest) stores() (documents, memories bool, err error) {
+	includeDocuments, includeMemories := orTrue(r.IncludeDocuments), orTrue(r.IncludeMemories)
 	ofDocuments := len(r.DocumentPaths)+len(r.DocumentIDs) > 0 || len(r.Metadata) > 0 && string(r.Metadata) != "{}"
 	ofMemories := len(r.MemoryStoreIDs) > 0
 	ofBoth := r.Query != "" || len(r.Tags) > 0
 	switch {
-	case !r.IncludeDocuments && !r.IncludeMemories:
+	case !includeDocuments && !includeMemories:
 		return false, false, errInvalid("body.include_documents", "Neither store would be searched; leave out include_documents or include_memories.")
 	case r.Query != "" && strings.TrimSpace(r.Query) == "":
 		return false, false, errInvalid("body.query", "The query is blank; write what to look for, or leave it out.")
 	case !ofDocuments && !ofMemories && !ofBoth:
 		return false, false, errInvalid("body", "Send at least one of query, tags, document_paths, document_ids, memory_store_ids and metadata.")
 	}
-	return r.IncludeDocuments && (ofBoth || ofDocuments), r.IncludeMemories && (ofBoth || ofMemories), nil
+	return includeDocuments && (ofBoth || ofDocuments), includeMemories && (ofBoth || ofMemories), nil
 }
 
 // knowledgeScope is where a caller's search reaches.

@@ -15,12 +15,17 @@ import (
 )
 
 const memoryAssertionCount = `-- name: MemoryAssertionCount :one
-SELECT count(*) FROM memory_assertions
-WHERE project_id = $1 AND store_id = $2
-    AND ($3::memory_mechanism IS NULL OR mechanism = $3::memory_mechanism)
-    AND ($4::memory_outcome IS NULL OR outcome = $4::memory_outcome)
-    AND ($5::text IS NULL OR generation_id = $5::text)
-    AND ($6::timestamptz IS NULL OR created_at >= $6::timestamptz)
+SELECT count(*) FROM memory_assertions AS a
+WHERE a.project_id = $1 AND a.store_id = $2
+    AND ($3::memory_mechanism IS NULL OR a.mechanism = $3::memory_mechanism)
+    AND ($4::memory_outcome IS NULL OR a.outcome = $4::memory_outcome)
+    AND ($5::text IS NULL OR a.generation_id = $5::text)
+    AND ($6::timestamptz IS NULL OR a.created_at >= $6::timestamptz)
+    AND ($7::jsonb IS NULL OR EXISTS (
+        SELECT FROM memories AS m
+        WHERE m.project_id = $1 AND m.id = a.memory_id
+            AND memory_policy_allows($7::jsonb, m.id, m.tags, m.store_id, $8::jsonb)
+    ))
 `
 
 type MemoryAssertionCountParams struct {
@@ -30,6 +35,8 @@ type MemoryAssertionCountParams struct {
 	Outcome      *MemoryOutcome
 	GenerationID *string
 	Since        *time.Time
+	Policy       json.RawMessage
+	StoreTags    json.RawMessage
 }
 
 func (q *Queries) MemoryAssertionCount(ctx context.Context, db DBTX, arg MemoryAssertionCountParams) (int64, error) {
@@ -40,6 +47,8 @@ func (q *Queries) MemoryAssertionCount(ctx context.Context, db DBTX, arg MemoryA
 		arg.Outcome,
 		arg.GenerationID,
 		arg.Since,
+		arg.Policy,
+		arg.StoreTags,
 	)
 	var count int64
 	err := row.Scan(&count)
@@ -106,14 +115,19 @@ func (q *Queries) MemoryAssertionInsert(ctx context.Context, db DBTX, arg Memory
 }
 
 const memoryAssertionList = `-- name: MemoryAssertionList :many
-SELECT project_id, store_id, id, memory_id, content, mechanism, principal, outcome, similarity, declared, rule_id, generation_id, created_at FROM memory_assertions
-WHERE project_id = $1 AND store_id = $2
-    AND ($3::memory_mechanism IS NULL OR mechanism = $3::memory_mechanism)
-    AND ($4::memory_outcome IS NULL OR outcome = $4::memory_outcome)
-    AND ($5::text IS NULL OR generation_id = $5::text)
-    AND ($6::timestamptz IS NULL OR created_at >= $6::timestamptz)
-ORDER BY created_at DESC, id DESC
-LIMIT $8::int OFFSET $7::int
+SELECT a.project_id, a.store_id, a.id, a.memory_id, a.content, a.mechanism, a.principal, a.outcome, a.similarity, a.declared, a.rule_id, a.generation_id, a.created_at FROM memory_assertions AS a
+WHERE a.project_id = $1 AND a.store_id = $2
+    AND ($3::memory_mechanism IS NULL OR a.mechanism = $3::memory_mechanism)
+    AND ($4::memory_outcome IS NULL OR a.outcome = $4::memory_outcome)
+    AND ($5::text IS NULL OR a.generation_id = $5::text)
+    AND ($6::timestamptz IS NULL OR a.created_at >= $6::timestamptz)
+    AND ($7::jsonb IS NULL OR EXISTS (
+        SELECT FROM memories AS m
+        WHERE m.project_id = $1 AND m.id = a.memory_id
+            AND memory_policy_allows($7::jsonb, m.id, m.tags, m.store_id, $8::jsonb)
+    ))
+ORDER BY a.created_at DESC, a.id DESC
+LIMIT $10::int OFFSET $9::int
 `
 
 type MemoryAssertionListParams struct {
@@ -123,6 +137,8 @@ type MemoryAssertionListParams struct {
 	Outcome      *MemoryOutcome
 	GenerationID *string
 	Since        *time.Time
+	Policy       json.RawMessage
+	StoreTags    json.RawMessage
 	Skipped      int32
 	MaxResults   int32
 }
@@ -136,6 +152,8 @@ func (q *Queries) MemoryAssertionList(ctx context.Context, db DBTX, arg MemoryAs
 		arg.Outcome,
 		arg.GenerationID,
 		arg.Since,
+		arg.Policy,
+		arg.StoreTags,
 		arg.Skipped,
 		arg.MaxResults,
 	)
@@ -175,16 +193,28 @@ const memoryCount = `-- name: MemoryCount :one
 SELECT count(*) FROM memories
 WHERE project_id = $1 AND store_id = $2
     AND ($3::boolean OR invalidated_at IS NULL AND (expires_at IS NULL OR expires_at > statement_timestamp()))
+    AND tags @> $4::jsonb
+    AND memory_policy_allows($5::jsonb, id, tags, store_id, $6::jsonb)
 `
 
 type MemoryCountParams struct {
 	ProjectID          uuid.UUID
 	StoreID            uuid.UUID
 	IncludeInvalidated bool
+	Tags               json.RawMessage
+	Policy             json.RawMessage
+	StoreTags          json.RawMessage
 }
 
 func (q *Queries) MemoryCount(ctx context.Context, db DBTX, arg MemoryCountParams) (int64, error) {
-	row := db.QueryRow(ctx, memoryCount, arg.ProjectID, arg.StoreID, arg.IncludeInvalidated)
+	row := db.QueryRow(ctx, memoryCount,
+		arg.ProjectID,
+		arg.StoreID,
+		arg.IncludeInvalidated,
+		arg.Tags,
+		arg.Policy,
+		arg.StoreTags,
+	)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -263,15 +293,18 @@ const memoryExport = `-- name: MemoryExport :many
 SELECT project_id, store_id, id, content, content_hash, source_type, source_id, tags, metadata, expires_at, invalidated_at, superseded_by, version, embedding_due, created_at, updated_at FROM memories
 WHERE project_id = $1 AND store_id = $2
     AND ($3::boolean OR invalidated_at IS NULL AND (expires_at IS NULL OR expires_at > statement_timestamp()))
-    AND ($4::timestamptz IS NULL OR (created_at, id) > ($4::timestamptz, $5::uuid))
+    AND memory_policy_allows($4::jsonb, id, tags, store_id, $5::jsonb)
+    AND ($6::timestamptz IS NULL OR (created_at, id) > ($6::timestamptz, $7::uuid))
 ORDER BY created_at, id
-LIMIT $6::int
+LIMIT $8::int
 `
 
 type MemoryExportParams struct {
 	ProjectID          uuid.UUID
 	StoreID            uuid.UUID
 	IncludeInvalidated bool
+	Policy             json.RawMessage
+	StoreTags          json.RawMessage
 	AfterTime          *time.Time
 	AfterID            uuid.UUID
 	MaxResults         int32
@@ -283,6 +316,8 @@ func (q *Queries) MemoryExport(ctx context.Context, db DBTX, arg MemoryExportPar
 		arg.ProjectID,
 		arg.StoreID,
 		arg.IncludeInvalidated,
+		arg.Policy,
+		arg.StoreTags,
 		arg.AfterTime,
 		arg.AfterID,
 		arg.MaxResults,
@@ -584,14 +619,19 @@ const memoryList = `-- name: MemoryList :many
 SELECT project_id, store_id, id, content, content_hash, source_type, source_id, tags, metadata, expires_at, invalidated_at, superseded_by, version, embedding_due, created_at, updated_at FROM memories
 WHERE project_id = $1 AND store_id = $2
     AND ($3::boolean OR invalidated_at IS NULL AND (expires_at IS NULL OR expires_at > statement_timestamp()))
+    AND tags @> $4::jsonb
+    AND memory_policy_allows($5::jsonb, id, tags, store_id, $6::jsonb)
 ORDER BY created_at, id
-LIMIT $5::int OFFSET $4::int
+LIMIT $8::int OFFSET $7::int
 `
 
 type MemoryListParams struct {
 	ProjectID          uuid.UUID
 	StoreID            uuid.UUID
 	IncludeInvalidated bool
+	Tags               json.RawMessage
+	Policy             json.RawMessage
+	StoreTags          json.RawMessage
 	Skipped            int32
 	MaxResults         int32
 }
@@ -602,6 +642,9 @@ func (q *Queries) MemoryList(ctx context.Context, db DBTX, arg MemoryListParams)
 		arg.ProjectID,
 		arg.StoreID,
 		arg.IncludeInvalidated,
+		arg.Tags,
+		arg.Policy,
+		arg.StoreTags,
 		arg.Skipped,
 		arg.MaxResults,
 	)

@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,6 +17,9 @@ import (
 
 // TestMemoryNearest looks for the nearest memory in a store of twelve thousand: through the vector index when that is large, one
 // by one when it is small, and never among another store's.
+// empty is a bag without tags.
+var empty = json.RawMessage("{}")
+
 func TestMemoryNearest(t *testing.T) {
 	t.Parallel()
 	const memories = 12_000
@@ -104,7 +108,7 @@ func TestMemoryLists(t *testing.T) {
 		t.Errorf("stores: %v", page)
 	}
 	for id, want := range map[uuid.UUID]int64{project: 3, other.ID: 0} {
-		if n, err := queries.MemoryStoreCount(ctx, tx, id); err != nil || n != want {
+		if n, err := queries.MemoryStoreCount(ctx, tx, db.MemoryStoreCountParams{ProjectID: id}); err != nil || n != want {
 			t.Errorf("%d stores, %v; want %d", n, err, want)
 		}
 	}
@@ -149,16 +153,16 @@ func TestMemoryLists(t *testing.T) {
 		t.Errorf("tagged: %+v, %v", tagged, err)
 	}
 	for all, want := range map[bool][]uuid.UUID{false: {ids[0], ids[3]}, true: ids} {
-		listed, err := queries.MemoryList(ctx, tx, db.MemoryListParams{ProjectID: project, StoreID: store.ID, IncludeInvalidated: all, MaxResults: 10})
+		listed, err := queries.MemoryList(ctx, tx, db.MemoryListParams{ProjectID: project, StoreID: store.ID, IncludeInvalidated: all, Tags: empty, StoreTags: empty, MaxResults: 10})
 		must(err)
 		if got := idsOf(listed); !slices.Equal(got, want) {
 			t.Errorf("list, all %v: %v, want %v", all, got, want)
 		}
-		if n, err := queries.MemoryCount(ctx, tx, db.MemoryCountParams{ProjectID: project, StoreID: store.ID, IncludeInvalidated: all}); err != nil || int(n) != len(want) {
+		if n, err := queries.MemoryCount(ctx, tx, db.MemoryCountParams{ProjectID: project, StoreID: store.ID, IncludeInvalidated: all, Tags: empty, StoreTags: empty}); err != nil || int(n) != len(want) {
 			t.Errorf("count, all %v: %d, %v", all, n, err)
 		}
 		var exported []uuid.UUID
-		next := db.MemoryExportParams{ProjectID: project, StoreID: store.ID, IncludeInvalidated: all, MaxResults: 1}
+		next := db.MemoryExportParams{ProjectID: project, StoreID: store.ID, IncludeInvalidated: all, StoreTags: empty, MaxResults: 1}
 		for {
 			step, err := queries.MemoryExport(ctx, tx, next)
 			must(err)
@@ -172,7 +176,7 @@ func TestMemoryLists(t *testing.T) {
 			t.Errorf("export, all %v: %v, want %v", all, exported, want)
 		}
 	}
-	listed, err := queries.MemoryList(ctx, tx, db.MemoryListParams{ProjectID: other.ID, StoreID: store.ID, IncludeInvalidated: true, MaxResults: 10})
+	listed, err := queries.MemoryList(ctx, tx, db.MemoryListParams{ProjectID: other.ID, StoreID: store.ID, IncludeInvalidated: true, Tags: empty, StoreTags: empty, MaxResults: 10})
 	if err != nil || len(listed) != 0 {
 		t.Errorf("another project's memories: %v, %v", listed, err)
 	}

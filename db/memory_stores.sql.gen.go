@@ -13,11 +13,16 @@ import (
 )
 
 const memoryStoreCount = `-- name: MemoryStoreCount :one
-SELECT count(*) FROM memory_stores WHERE project_id = $1
+SELECT count(*) FROM memory_stores WHERE project_id = $1 AND policy_allows($2::jsonb, id, NULL, tags)
 `
 
-func (q *Queries) MemoryStoreCount(ctx context.Context, db DBTX, projectID uuid.UUID) (int64, error) {
-	row := db.QueryRow(ctx, memoryStoreCount, projectID)
+type MemoryStoreCountParams struct {
+	ProjectID uuid.UUID
+	Policy    json.RawMessage
+}
+
+func (q *Queries) MemoryStoreCount(ctx context.Context, db DBTX, arg MemoryStoreCountParams) (int64, error) {
+	row := db.QueryRow(ctx, memoryStoreCount, arg.ProjectID, arg.Policy)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -116,20 +121,26 @@ func (q *Queries) MemoryStoreInsert(ctx context.Context, db DBTX, arg MemoryStor
 
 const memoryStoreList = `-- name: MemoryStoreList :many
 SELECT project_id, id, name, description, tags, duplicate_threshold, supersede_threshold, deduplicate, created_at, updated_at FROM memory_stores
-WHERE project_id = $1
+WHERE project_id = $1 AND policy_allows($2::jsonb, id, NULL, tags)
 ORDER BY created_at, id
-LIMIT $3::int OFFSET $2::int
+LIMIT $4::int OFFSET $3::int
 `
 
 type MemoryStoreListParams struct {
 	ProjectID  uuid.UUID
+	Policy     json.RawMessage
 	Skipped    int32
 	MaxResults int32
 }
 
 // Oldest first.
 func (q *Queries) MemoryStoreList(ctx context.Context, db DBTX, arg MemoryStoreListParams) ([]MemoryStore, error) {
-	rows, err := db.Query(ctx, memoryStoreList, arg.ProjectID, arg.Skipped, arg.MaxResults)
+	rows, err := db.Query(ctx, memoryStoreList,
+		arg.ProjectID,
+		arg.Policy,
+		arg.Skipped,
+		arg.MaxResults,
+	)
 	if err != nil {
 		return nil, err
 	}

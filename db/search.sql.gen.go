@@ -104,14 +104,15 @@ recalled AS MATERIALIZED (
             FROM memory_words AS m
             WHERE $18::boolean
                 AND m.project_id = ANY ($6::uuid[])
+                AND ($19::uuid[] IS NULL OR m.store_id = ANY ($19::uuid[]))
                 AND m.tsv @@ word.match
                 AND ((SELECT o.must FROM operators AS o) IS NULL OR m.tsv @@ (SELECT o.must FROM operators AS o))
                 AND (m.expires_at IS NULL OR m.expires_at > (SELECT clock.now FROM clock))
-                AND (NOT $19::boolean OR EXISTS (
+                AND (NOT $20::boolean OR EXISTS (
                     SELECT FROM memories AS y
                     JOIN memory_stores AS s ON s.project_id = y.project_id AND s.id = y.store_id
                     WHERE y.project_id = m.project_id AND y.store_id = m.store_id AND y.id = m.memory_id
-                        AND memory_fits(y, s.tags, $20::jsonb)
+                        AND memory_fits(y, s.tags, $21::jsonb)
                 ))
             LIMIT $10::int
         )
@@ -119,7 +120,7 @@ recalled AS MATERIALIZED (
     WHERE word.affordable
     GROUP BY r.project_id, r.parent_id, r.id, r.is_memory
     ORDER BY score DESC, r.id
-    LIMIT $21::int
+    LIMIT $22::int
 ),
 lexical AS MATERIALIZED (
     SELECT s.project_id, s.parent_id, s.id, s.is_memory, s.score, row_number() OVER (ORDER BY s.score DESC, s.id) AS rank
@@ -135,15 +136,15 @@ lexical AS MATERIALIZED (
         JOIN passage_words AS p ON p.project_id = r.project_id AND p.parent_id = r.parent_id AND p.id = r.id
         CROSS JOIN corpus
         ORDER BY score DESC, r.id
-        LIMIT $22::int
+        LIMIT $23::int
     ) AS s
 ),
 scope AS MATERIALIZED (
     -- How many vectors the filters leave in each store. Below a few thousand an exact scan is faster and complete; above, it
     -- is still the better choice while HNSW would have to walk past too many rows of others.
     SELECT
-        s.documents <= $23::int OR s.documents * s.documents < 20 * $22::float8 * s.all_chunks AS documents_exact,
-        s.memories <= $23::int OR s.memories * s.memories < 20 * $22::float8 * s.all_memories AS memories_exact
+        s.documents <= $24::int OR s.documents * s.documents < 20 * $23::float8 * s.all_chunks AS documents_exact,
+        s.memories <= $24::int OR s.memories * s.memories < 20 * $23::float8 * s.all_memories AS memories_exact
     FROM (
         SELECT
             CASE WHEN NOT $16::boolean THEN coalesce((
@@ -153,14 +154,14 @@ scope AS MATERIALIZED (
                 FROM documents AS d
                 WHERE $15::boolean AND d.project_id = ANY ($6::uuid[]) AND document_fits(d, $17::jsonb)
             ) END::float8 AS documents,
-            CASE WHEN $24::uuid[] IS NULL THEN coalesce((
+            CASE WHEN $19::uuid[] IS NULL THEN coalesce((
                 SELECT sum(c.n) FROM corpus_stats AS c WHERE c.project_id = ANY ($6::uuid[]) AND c.store = 'memory'
             ), 0) ELSE (
                 SELECT count(*)
                 FROM (
                     SELECT FROM memory_words AS m
-                    WHERE m.project_id = ANY ($6::uuid[]) AND m.store_id = ANY ($24::uuid[])
-                    LIMIT $23::int + 1
+                    WHERE m.project_id = ANY ($6::uuid[]) AND m.store_id = ANY ($19::uuid[])
+                    LIMIT $24::int + 1
                 ) AS m
             ) END::float8 AS memories,
             (SELECT coalesce(sum(c.n), 0) FROM corpus_stats AS c WHERE c.store = 'document')::float8 AS all_chunks,
@@ -191,7 +192,7 @@ nearest AS MATERIALIZED (
                 AND document_fits(d, $17::jsonb)
         ) AS x
         ORDER BY x.distance, x.id
-        LIMIT $22::int
+        LIMIT $23::int
     )
     UNION ALL
     (
@@ -200,17 +201,17 @@ nearest AS MATERIALIZED (
         WHERE $18::boolean
             AND (SELECT scope.memories_exact FROM scope)
             AND e.project_id = ANY ($6::uuid[])
-            AND ($24::uuid[] IS NULL OR e.store_id = ANY ($24::uuid[]))
+            AND ($19::uuid[] IS NULL OR e.store_id = ANY ($19::uuid[]))
             AND e.space_id = $4
             AND (e.expires_at IS NULL OR e.expires_at > (SELECT clock.now FROM clock))
-            AND (NOT $19::boolean OR EXISTS (
+            AND (NOT $20::boolean OR EXISTS (
                 SELECT FROM memories AS y
                 JOIN memory_stores AS s ON s.project_id = y.project_id AND s.id = y.store_id
                 WHERE y.project_id = e.project_id AND y.store_id = e.store_id AND y.id = e.memory_id
-                    AND memory_fits(y, s.tags, $20::jsonb)
+                    AND memory_fits(y, s.tags, $21::jsonb)
             ))
         ORDER BY distance, e.memory_id
-        LIMIT $22::int
+        LIMIT $23::int
     )
 ),
 walked AS MATERIALIZED (
@@ -227,7 +228,7 @@ walked AS MATERIALIZED (
                 WHERE d.project_id = e.project_id AND d.id = e.document_id AND document_fits(d, $17::jsonb)
             ))
         ORDER BY e.embedding::halfvec(384) <=> $1::halfvec(384)
-        LIMIT $22::int
+        LIMIT $23::int
     )
     UNION ALL
     (
@@ -236,21 +237,21 @@ walked AS MATERIALIZED (
         WHERE $18::boolean
             AND (SELECT NOT scope.memories_exact FROM scope)
             AND e.project_id = ANY ($6::uuid[])
-            AND ($24::uuid[] IS NULL OR e.store_id = ANY ($24::uuid[]))
+            AND ($19::uuid[] IS NULL OR e.store_id = ANY ($19::uuid[]))
             AND e.space_id = $4
             AND (e.expires_at IS NULL OR e.expires_at > (SELECT clock.now FROM clock))
-            AND (NOT $19::boolean OR EXISTS (
+            AND (NOT $20::boolean OR EXISTS (
                 SELECT FROM memories AS y
                 JOIN memory_stores AS s ON s.project_id = y.project_id AND s.id = y.store_id
                 WHERE y.project_id = e.project_id AND y.store_id = e.store_id AND y.id = e.memory_id
-                    AND memory_fits(y, s.tags, $20::jsonb)
+                    AND memory_fits(y, s.tags, $21::jsonb)
             ))
         ORDER BY e.embedding::halfvec(384) <=> $1::halfvec(384)
-        LIMIT $22::int
+        LIMIT $23::int
     )
 ),
 near AS MATERIALIZED (
-    SELECT n.project_id, n.parent_id, n.id, n.is_memory, n.distance FROM (SELECT project_id, parent_id, id, is_memory, distance FROM nearest UNION ALL SELECT project_id, parent_id, id, is_memory, distance FROM walked) AS n ORDER BY n.distance, n.id LIMIT $22::int
+    SELECT n.project_id, n.parent_id, n.id, n.is_memory, n.distance FROM (SELECT project_id, parent_id, id, is_memory, distance FROM nearest UNION ALL SELECT project_id, parent_id, id, is_memory, distance FROM walked) AS n ORDER BY n.distance, n.id LIMIT $23::int
 ),
 semantic AS MATERIALIZED (
     SELECT n.project_id, n.parent_id, n.id, n.is_memory, n.distance, row_number() OVER (ORDER BY n.distance, n.id) AS rank
@@ -461,12 +462,12 @@ type SearchParams struct {
 	DocumentsFiltered bool
 	DocumentFilter    json.RawMessage
 	IncludeMemories   bool
+	StoreIds          []uuid.UUID
 	MemoriesFiltered  bool
 	MemoryFilter      json.RawMessage
 	RescoreDepth      int32
 	Depth             int32
 	ExactRows         int32
-	StoreIds          []uuid.UUID
 	UseSemantic       bool
 	MinSimilarity     float64
 	Blend             bool
@@ -570,12 +571,12 @@ func (q *Queries) Search(ctx context.Context, db DBTX, arg SearchParams) ([]Sear
 		arg.DocumentsFiltered,
 		arg.DocumentFilter,
 		arg.IncludeMemories,
+		arg.StoreIds,
 		arg.MemoriesFiltered,
 		arg.MemoryFilter,
 		arg.RescoreDepth,
 		arg.Depth,
 		arg.ExactRows,
-		arg.StoreIds,
 		arg.UseSemantic,
 		arg.MinSimilarity,
 		arg.Blend,

@@ -24,7 +24,7 @@ import (
 
 const (
 	// MaxBatch is how many entries a batch may have.
-	MaxBatch = 1000
+	MaxBatch = 10_000
 	// MaxContent is how many bytes a memory's text may have.
 	MaxContent = 64 << 10
 )

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kb-search/kb"
 	"github.com/kb-search/kb/api"
+	"github.com/kb-search/kb/api/memory"
 	"github.com/kb-search/kb/worker"
 	"github.com/kb-search/kb/worker/job"
 )
@@ -96,7 +97,8 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 	}
 	handler := api.New(api.Options{
 		Conn: p.pool, Bucket: p.bucket, Jobs: jobs, Searcher: p.searcher(a.config, logger),
-		Reviser: worker.NewReviser(p.pool, p.bucket, ingester), CheckChunking: ingester.CheckChunking,
+		Memories: memory.NewWriter(p.pool, p.spaces, logger),
+		Reviser:  worker.NewReviser(p.pool, p.bucket, ingester), CheckChunking: ingester.CheckChunking,
 		FileTypes: job.Types{Images: a.config.DoclingURL != ""}, ConfiguredSpace: p.configured,
 		Device: p.device, Database: a.databaseSource(), APIKey: a.config.APIKey.Reveal(), Tokens: checker, Origins: a.config.CORSOrigins, Knowledge: knowledge(a.config),
 		MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,

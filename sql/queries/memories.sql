@@ -155,19 +155,24 @@ DELETE FROM memories WHERE project_id = @project_id AND id = @id;
 SELECT * FROM memories
 WHERE project_id = @project_id AND store_id = @store_id
     AND (@include_invalidated::boolean OR invalidated_at IS NULL AND (expires_at IS NULL OR expires_at > statement_timestamp()))
+    AND tags @> @tags::jsonb
+    AND memory_policy_allows(sqlc.narg(policy)::jsonb, id, tags, store_id, @store_tags::jsonb)
 ORDER BY created_at, id
 LIMIT @max_results::int OFFSET @skipped::int;
 
 -- name: MemoryCount :one
 SELECT count(*) FROM memories
 WHERE project_id = @project_id AND store_id = @store_id
-    AND (@include_invalidated::boolean OR invalidated_at IS NULL AND (expires_at IS NULL OR expires_at > statement_timestamp()));
+    AND (@include_invalidated::boolean OR invalidated_at IS NULL AND (expires_at IS NULL OR expires_at > statement_timestamp()))
+    AND tags @> @tags::jsonb
+    AND memory_policy_allows(sqlc.narg(policy)::jsonb, id, tags, store_id, @store_tags::jsonb);
 
 -- name: MemoryExport :many
 -- MemoryList in steps; the cursor is the last row of the step before, its time null at first.
 SELECT * FROM memories
 WHERE project_id = @project_id AND store_id = @store_id
     AND (@include_invalidated::boolean OR invalidated_at IS NULL AND (expires_at IS NULL OR expires_at > statement_timestamp()))
+    AND memory_policy_allows(sqlc.narg(policy)::jsonb, id, tags, store_id, @store_tags::jsonb)
     AND (sqlc.narg(after_time)::timestamptz IS NULL OR (created_at, id) > (sqlc.narg(after_time)::timestamptz, @after_id::uuid))
 ORDER BY created_at, id
 LIMIT @max_results::int;
@@ -271,19 +276,29 @@ RETURNING *;
 
 -- name: MemoryAssertionList :many
 -- Newest first.
-SELECT * FROM memory_assertions
-WHERE project_id = @project_id AND store_id = @store_id
-    AND (sqlc.narg(mechanism)::memory_mechanism IS NULL OR mechanism = sqlc.narg(mechanism)::memory_mechanism)
-    AND (sqlc.narg(outcome)::memory_outcome IS NULL OR outcome = sqlc.narg(outcome)::memory_outcome)
-    AND (sqlc.narg(generation_id)::text IS NULL OR generation_id = sqlc.narg(generation_id)::text)
-    AND (sqlc.narg(since)::timestamptz IS NULL OR created_at >= sqlc.narg(since)::timestamptz)
-ORDER BY created_at DESC, id DESC
+SELECT a.* FROM memory_assertions AS a
+WHERE a.project_id = @project_id AND a.store_id = @store_id
+    AND (sqlc.narg(mechanism)::memory_mechanism IS NULL OR a.mechanism = sqlc.narg(mechanism)::memory_mechanism)
+    AND (sqlc.narg(outcome)::memory_outcome IS NULL OR a.outcome = sqlc.narg(outcome)::memory_outcome)
+    AND (sqlc.narg(generation_id)::text IS NULL OR a.generation_id = sqlc.narg(generation_id)::text)
+    AND (sqlc.narg(since)::timestamptz IS NULL OR a.created_at >= sqlc.narg(since)::timestamptz)
+    AND (sqlc.narg(policy)::jsonb IS NULL OR EXISTS (
+        SELECT FROM memories AS m
+        WHERE m.project_id = @project_id AND m.id = a.memory_id
+            AND memory_policy_allows(sqlc.narg(policy)::jsonb, m.id, m.tags, m.store_id, @store_tags::jsonb)
+    ))
+ORDER BY a.created_at DESC, a.id DESC
 LIMIT @max_results::int OFFSET @skipped::int;
 
 -- name: MemoryAssertionCount :one
-SELECT count(*) FROM memory_assertions
-WHERE project_id = @project_id AND store_id = @store_id
-    AND (sqlc.narg(mechanism)::memory_mechanism IS NULL OR mechanism = sqlc.narg(mechanism)::memory_mechanism)
-    AND (sqlc.narg(outcome)::memory_outcome IS NULL OR outcome = sqlc.narg(outcome)::memory_outcome)
-    AND (sqlc.narg(generation_id)::text IS NULL OR generation_id = sqlc.narg(generation_id)::text)
-    AND (sqlc.narg(since)::timestamptz IS NULL OR created_at >= sqlc.narg(since)::timestamptz);
+SELECT count(*) FROM memory_assertions AS a
+WHERE a.project_id = @project_id AND a.store_id = @store_id
+    AND (sqlc.narg(mechanism)::memory_mechanism IS NULL OR a.mechanism = sqlc.narg(mechanism)::memory_mechanism)
+    AND (sqlc.narg(outcome)::memory_outcome IS NULL OR a.outcome = sqlc.narg(outcome)::memory_outcome)
+    AND (sqlc.narg(generation_id)::text IS NULL OR a.generation_id = sqlc.narg(generation_id)::text)
+    AND (sqlc.narg(since)::timestamptz IS NULL OR a.created_at >= sqlc.narg(since)::timestamptz)
+    AND (sqlc.narg(policy)::jsonb IS NULL OR EXISTS (
+        SELECT FROM memories AS m
+        WHERE m.project_id = @project_id AND m.id = a.memory_id
+            AND memory_policy_allows(sqlc.narg(policy)::jsonb, m.id, m.tags, m.store_id, @store_tags::jsonb)
+    ));

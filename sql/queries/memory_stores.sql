@@ -11,12 +11,12 @@ SELECT * FROM memory_stores WHERE project_id = @project_id AND id = @id;
 -- name: MemoryStoreList :many
 -- Oldest first.
 SELECT * FROM memory_stores
-WHERE project_id = @project_id
+WHERE project_id = @project_id AND policy_allows(sqlc.narg(policy)::jsonb, id, NULL, tags)
 ORDER BY created_at, id
 LIMIT @max_results::int OFFSET @skipped::int;
 
 -- name: MemoryStoreCount :one
-SELECT count(*) FROM memory_stores WHERE project_id = @project_id;
+SELECT count(*) FROM memory_stores WHERE project_id = @project_id AND policy_allows(sqlc.narg(policy)::jsonb, id, NULL, tags);
 
 -- name: MemoryStoreReplace :one
 -- Puts new values in the place of all that a caller may set.

@@ -110,6 +110,7 @@ recalled AS MATERIALIZED (
             FROM memory_words AS m
             WHERE @include_memories::boolean
                 AND m.project_id = ANY (@project_ids::uuid[])
+                AND (sqlc.narg(store_ids)::uuid[] IS NULL OR m.store_id = ANY (sqlc.narg(store_ids)::uuid[]))
                 AND m.tsv @@ word.match
                 AND ((SELECT o.must FROM operators AS o) IS NULL OR m.tsv @@ (SELECT o.must FROM operators AS o))
                 AND (m.expires_at IS NULL OR m.expires_at > (SELECT clock.now FROM clock))
