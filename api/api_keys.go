@@ -44,8 +44,8 @@ func (s *Server) registerAPIKeys(api huma.API) {
 	}, s.apiKeyRevoke)
 }
 
-// APIKeyBody is an API key without its secret. It is exported since huma passes over embedded structs that are not.
-type APIKeyBody struct {
+// KeyBody is an API key without its secret. It is exported since huma passes over embedded structs that are not.
+type KeyBody struct {
 	_          struct{}   `additionalProperties:"true"`
 	ID         string     `json:"id" doc:"The key's id" example:"key_01kb9q5s7ze4gr6tcx3k0z9ykn"`
 	Name       string     `json:"name" doc:"Its name"`
@@ -60,7 +60,7 @@ type APIKeyBody struct {
 }
 
 type apiKeyOutput struct {
-	Body APIKeyBody
+	Body KeyBody
 }
 
 type apiKeySecretOutput struct {
@@ -68,12 +68,12 @@ type apiKeySecretOutput struct {
 }
 
 type apiKeySecretBody struct {
-	APIKeyBody
+	KeyBody
 	Key string `json:"key" doc:"The key itself; this is the only time that it is shown"`
 }
 
 // apiKeyBodies describes keys with their policies.
-func (s *Server) apiKeyBodies(ctx context.Context, conn db.DBTX, rows ...db.ApiKey) ([]APIKeyBody, error) {
+func (s *Server) apiKeyBodies(ctx context.Context, conn db.DBTX, rows ...db.ApiKey) ([]KeyBody, error) {
 	ids := make([]uuid.UUID, len(rows))
 	for i, row := range rows {
 		ids[i] = row.ID
@@ -86,9 +86,9 @@ func (s *Server) apiKeyBodies(ctx context.Context, conn db.DBTX, rows ...db.ApiK
 	for _, row := range held {
 		policies[row.KeyID] = append(policies[row.KeyID], publicID(prefixPolicy, row.PolicyID))
 	}
-	bodies := make([]APIKeyBody, len(rows))
+	bodies := make([]KeyBody, len(rows))
 	for i, row := range rows {
-		bodies[i] = APIKeyBody{
+		bodies[i] = KeyBody{
 			ID: publicID(prefixAPIKey, row.ID), Name: row.Name, KeyPrefix: row.Prefix, ProjectID: publicID(prefixProject, row.ProjectID),
 			PolicyIDs: append([]string{}, policies[row.ID]...), CreatedAt: row.CreatedAt.UTC(), UpdatedAt: utc(row.UpdatedAt), ExpiresAt: utc(row.ExpiresAt),
 			RevokedAt: utc(row.RevokedAt), LastUsedAt: utc(row.LastUsedAt),
@@ -97,7 +97,7 @@ func (s *Server) apiKeyBodies(ctx context.Context, conn db.DBTX, rows ...db.ApiK
 	return bodies, nil
 }
 
-func (s *Server) apiKeyList(ctx context.Context, in *OffsetInput) (*pageOutput[APIKeyBody], error) {
+func (s *Server) apiKeyList(ctx context.Context, in *OffsetInput) (*pageOutput[KeyBody], error) {
 	project := projectOf(ctx)
 	rows, err := s.queries.APIKeyList(ctx, s.Conn, db.APIKeyListParams{ProjectID: project, MaxResults: in.size(), Skip: int32(in.Offset)})
 	if err != nil {
@@ -111,11 +111,11 @@ func (s *Server) apiKeyList(ctx context.Context, in *OffsetInput) (*pageOutput[A
 	if err != nil {
 		return nil, err
 	}
-	return newPage(*in, total, bodies, func(body APIKeyBody) APIKeyBody { return body }), nil
+	return newPage(*in, total, bodies, func(body KeyBody) KeyBody { return body }), nil
 }
 
-// APIKeyRequest is what a caller says of a key. It is exported since huma passes over embedded structs that are not.
-type APIKeyRequest struct {
+// KeyRequest is what a caller says of a key. It is exported since huma passes over embedded structs that are not.
+type KeyRequest struct {
 	Name      string     `json:"name" doc:"A name, to know the key by"`
 	PolicyIDs []string   `json:"policy_ids,omitempty" maxItems:"50" doc:"The policies that say what it may do; none for everything in its project but to administer"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" nullable:"true" doc:"When it is refused from; never when absent"`
@@ -123,7 +123,7 @@ type APIKeyRequest struct {
 
 type apiKeyCreateInput struct {
 	Body struct {
-		APIKeyRequest
+		KeyRequest
 		ProjectID string `json:"project_id,omitempty" doc:"The project, for callers who have several"`
 	}
 }
@@ -133,12 +133,12 @@ func (s *Server) apiKeyCreate(ctx context.Context, in *apiKeyCreateInput) (*apiK
 	if err != nil {
 		return nil, err
 	}
-	name, policies, err := s.readKey(ctx, in.Body.APIKeyRequest)
+	name, policies, err := s.readKey(ctx, in.Body.KeyRequest)
 	if err != nil {
 		return nil, err
 	}
 	key := auth.NewKey()
-	var bodies []APIKeyBody
+	var bodies []KeyBody
 	err = db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
 		row, err := s.queries.APIKeyInsert(ctx, tx, db.APIKeyInsertParams{
 			ProjectID: projectOf(ctx), ID: db.NewID(), Name: name, Prefix: key.Prefix, Hash: key.Hash, ExpiresAt: in.Body.ExpiresAt,
@@ -152,11 +152,11 @@ func (s *Server) apiKeyCreate(ctx context.Context, in *apiKeyCreateInput) (*apiK
 	if err != nil {
 		return nil, err
 	}
-	return &apiKeySecretOutput{Body: apiKeySecretBody{APIKeyBody: bodies[0], Key: key.Text}}, nil
+	return &apiKeySecretOutput{Body: apiKeySecretBody{KeyBody: bodies[0], Key: key.Text}}, nil
 }
 
 // readKey checks what is asked of a key.
-func (s *Server) readKey(ctx context.Context, request APIKeyRequest) (name string, policies []uuid.UUID, err error) {
+func (s *Server) readKey(ctx context.Context, request KeyRequest) (name string, policies []uuid.UUID, err error) {
 	if name, err = cleanName("body.name", request.Name); err != nil {
 		return "", nil, err
 	}
@@ -168,7 +168,7 @@ func (s *Server) readKey(ctx context.Context, request APIKeyRequest) (name strin
 }
 
 // givePolicies makes policies all that a key holds, and describes the key.
-func (s *Server) givePolicies(ctx context.Context, tx pgx.Tx, row db.ApiKey, policies []uuid.UUID) ([]APIKeyBody, error) {
+func (s *Server) givePolicies(ctx context.Context, tx pgx.Tx, row db.ApiKey, policies []uuid.UUID) ([]KeyBody, error) {
 	if err := s.queries.APIKeyPolicyClear(ctx, tx, db.APIKeyPolicyClearParams{ProjectID: row.ProjectID, KeyID: row.ID}); err != nil {
 		return nil, fmt.Errorf("take policies from API key %s: %w", row.ID, err)
 	}
@@ -212,7 +212,7 @@ func (s *Server) apiKeyGet(ctx context.Context, in *apiKeyInput) (*apiKeyOutput,
 
 type apiKeyUpdateInput struct {
 	KeyID string `path:"key_id" doc:"The key's id"`
-	Body  APIKeyRequest
+	Body  KeyRequest
 }
 
 func (s *Server) apiKeyUpdate(ctx context.Context, in *apiKeyUpdateInput) (*apiKeyOutput, error) {
@@ -224,7 +224,7 @@ func (s *Server) apiKeyUpdate(ctx context.Context, in *apiKeyUpdateInput) (*apiK
 	if err != nil {
 		return nil, err
 	}
-	var bodies []APIKeyBody
+	var bodies []KeyBody
 	err = db.InTx(ctx, s.Conn, func(tx pgx.Tx) error {
 		row, err := s.queries.APIKeyUpdate(ctx, tx, db.APIKeyUpdateParams{ProjectID: found.ProjectID, ID: found.ID, Name: name, ExpiresAt: in.Body.ExpiresAt})
 		if err != nil {
@@ -261,7 +261,7 @@ func (s *Server) apiKeyRotate(ctx context.Context, in *apiKeyInput) (*apiKeySecr
 	if err != nil {
 		return nil, err
 	}
-	return &apiKeySecretOutput{Body: apiKeySecretBody{APIKeyBody: bodies[0], Key: key.Text}}, nil
+	return &apiKeySecretOutput{Body: apiKeySecretBody{KeyBody: bodies[0], Key: key.Text}}, nil
 }
 
 func (s *Server) apiKeyRevoke(ctx context.Context, in *apiKeyInput) (*struct{}, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ const (
 )
 
 func (s *Server) registerMemories(api huma.API) {
+	written := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[writtenBody](), true, "")
 	register(s, api, operation{
 		ID: "listMemories", Method: http.MethodGet, Path: "/api/v1/memories", Tag: "Memories",
 		Summary: "List a store's memories, the oldest first", Action: "memories:ListMemories",
@@ -37,7 +39,10 @@ func (s *Server) registerMemories(api huma.API) {
 		Description: "A text that the store has already is skipped (200, with the memory that is there), a similar one takes the place of the memory that it is " +
 			"most similar to (200, with the new one), any other is created (201). Searches find it at once. Every attempt leaves an assertion.",
 		Action: createMemory, MaxBodyBytes: 1 << 20,
-		Responses: map[string]*huma.Response{"200": {Description: "Skipped, or superseded another one"}},
+		Responses: map[string]*huma.Response{"200": {
+			Description: "The memory that is there already, or one that took another's place",
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: written}},
+		}},
 	}, s.memoryCreate)
 	register(s, api, operation{
 		ID: "createMemories", Method: http.MethodPost, Path: "/api/v1/memories/batch", Tag: "Memories", ProjectInBody: true,

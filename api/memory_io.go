@@ -75,8 +75,8 @@ func (s *Server) memoryExport(ctx context.Context, in *memoryExportInput) (*huma
 			last := rows[len(rows)-1]
 			params.AfterTime, params.AfterID = &last.CreatedAt, last.ID
 			if rows, err = s.queries.MemoryExport(ctx, s.Conn, params); err != nil {
-				s.mapError(ctx, "exportMemories", err)
-				panic(http.ErrAbortHandler) // the answer has begun: the caller must see that it is not whole
+				_ = s.mapError(ctx, "exportMemories", err) // it logs the cause
+				panic(http.ErrAbortHandler)                // the answer has begun: the caller must see that it is not whole
 			}
 		}
 	}}, nil

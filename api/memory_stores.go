@@ -48,11 +48,15 @@ func (s *Server) registerMemoryStores(api huma.API) {
 	register(s, api, operation{
 		ID: "replaceMemoryStoreTags", Method: http.MethodPut, Path: "/api/v1/memory-stores/{memory_store_id}/tags", Tag: "Memory stores",
 		Summary: "Replace a memory store's tags", Action: "memories:UpdateMemoryStore",
-	}, func(ctx context.Context, in *storeTagsInput) (*tagBagOutput, error) { return s.storeTagsSet(ctx, in, false) })
+	}, func(ctx context.Context, in *storeTagsInput) (*tagBagOutput, error) {
+		return s.storeTagsSet(ctx, in, false)
+	})
 	register(s, api, operation{
 		ID: "mergeMemoryStoreTags", Method: http.MethodPatch, Path: "/api/v1/memory-stores/{memory_store_id}/tags", Tag: "Memory stores",
 		Summary: "Merge tags into a memory store's", Action: "memories:UpdateMemoryStore",
-	}, func(ctx context.Context, in *storeTagsInput) (*tagBagOutput, error) { return s.storeTagsSet(ctx, in, true) })
+	}, func(ctx context.Context, in *storeTagsInput) (*tagBagOutput, error) {
+		return s.storeTagsSet(ctx, in, true)
+	})
 	register(s, api, operation{
 		ID: "listMemoryAssertions", Method: http.MethodGet, Path: "/api/v1/memory-stores/{memory_store_id}/assertions", Tag: "Memory stores",
 		Summary: "List what was attempted on a memory store, the last first", Action: "memories:ListMemoryAssertions",

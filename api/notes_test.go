@@ -12,11 +12,6 @@ import (
 	"github.com/kb-search/kb/worker/job"
 )
 
-func (s *server) patch(t *testing.T, path, body string) answer {
-	t.Helper()
-	return s.do(t, http.MethodPatch, path, strings.NewReader(body), "Content-Type", "application/json")
-}
-
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	s := start(t, config{})
