@@ -15,14 +15,16 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kb-search/kb/api"
+	"github.com/kb-search/kb/api/memory"
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/cmd/kb/eval"
+	"github.com/kb-search/kb/worker"
 )
 
 // eval loads judged sets and prints how well each arm finds what it should.
 func (a *app) eval(ctx context.Context, args []string) (err error) {
 	set := a.flags("eval", "[FLAGS] DIR...")
-	arms := set.String("arm", "lexical,semantic,hybrid", "the `arms` to measure, separated by commas")
+	arms := set.String("arm", "lexical,semantic,hybrid,rrf,blend", "the `arms` to measure, separated by commas")
 	queries := set.Int("queries", 0, "measure the first `N` queries of each set only; 0 for all")
 	asJSON := set.Bool("json", false, "print JSON in place of a table")
 	dirs, err := arguments(set, args)
@@ -64,7 +66,7 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 			return err
 		}
 		bar := a.progressBar(len(judged.Documents), "load "+judged.Name)
-		loaded, err := eval.Load(ctx, p.pool, ingester, judged, fingerprint, func(done int) { _ = bar.Set(done) })
+		loaded, err := load(ctx, p, ingester, judged, fingerprint, logger, func(done int) { _ = bar.Set(done) })
 		if err != nil {
 			return err
 		}
@@ -77,7 +79,7 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 		for _, arm := range measured {
 			result, err := eval.Measure(ctx, searcher, judged, loaded, arm, *queries)
 			if err == nil {
-				err = eval.MeasureRequests(ctx, http.DefaultClient, "http://"+server.Addr, judged, *queries, &result)
+				err = eval.MeasureRequests(ctx, http.DefaultClient, "http://"+server.Addr, judged, loaded, *queries, &result)
 			}
 			if err != nil {
 				return errors.Join(err, server.Close())
@@ -94,6 +96,14 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 		return encoder.Encode(results)
 	}
 	return a.writeResults(results)
+}
+
+// load puts a set into a scratch project: as documents, or, where its documents name stores, as memories.
+func load(ctx context.Context, p *parts, ingester *worker.Ingester, set *eval.Set, fingerprint string, logger *slog.Logger, progress func(done int)) (*eval.Loaded, error) {
+	if set.OfMemories() {
+		return eval.LoadMemories(ctx, p.pool, memory.NewWriter(p.pool, p.spaces, logger), set, fingerprint, progress)
+	}
+	return eval.Load(ctx, p.pool, ingester, set, fingerprint, progress)
 }
 
 // serveProject serves one project on a loopback address, so that whole requests can be timed.

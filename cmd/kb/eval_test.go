@@ -86,7 +86,7 @@ func TestEval(t *testing.T) {
 			t.Errorf("%s: the query took %v ms to embed", r.Arm, r.EmbedP50)
 		}
 	}
-	if !slices.Equal(arms, []eval.Arm{eval.ArmLexical, eval.ArmSemantic, eval.ArmHybrid}) {
+	if !slices.Equal(arms, []eval.Arm{eval.ArmLexical, eval.ArmSemantic, eval.ArmHybrid, eval.ArmRRF, eval.ArmBlend}) {
 		t.Errorf("got the arms %v", arms)
 	}
 

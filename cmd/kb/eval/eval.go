@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.jetify.com/typeid"
 
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
@@ -24,7 +25,11 @@ type Arm string
 const (
 	ArmLexical  Arm = "lexical"
 	ArmSemantic Arm = "semantic"
-	ArmHybrid   Arm = "hybrid"
+	// ArmHybrid is the search of documents: rank fusion with a bonus for the first ranks.
+	ArmHybrid Arm = "hybrid"
+	// ArmRRF and ArmBlend are knowledge search with its two fusions.
+	ArmRRF   Arm = "rrf"
+	ArmBlend Arm = "blend"
 )
 
 // Mode gives the search mode of an arm.
@@ -34,10 +39,21 @@ func (a Arm) Mode() (search.Mode, error) {
 		return search.Lexical, nil
 	case ArmSemantic:
 		return search.Semantic, nil
-	case ArmHybrid:
+	case ArmHybrid, ArmRRF, ArmBlend:
 		return search.Hybrid, nil
 	default:
-		return 0, fmt.Errorf("there is no arm %q: write lexical, semantic or hybrid", a)
+		return 0, fmt.Errorf("there is no arm %q: write lexical, semantic, hybrid, rrf or blend", a)
+	}
+}
+
+func (a Arm) ranking() search.Ranking {
+	switch a {
+	case ArmRRF:
+		return search.Ranking{}
+	case ArmBlend:
+		return search.Ranking{Fusion: search.Blend}
+	default:
+		return search.Ranking{TopRankBonus: true}
 	}
 }
 
@@ -73,10 +89,11 @@ func Measure(ctx context.Context, searcher *search.Searcher, set *Set, loaded *L
 			break
 		}
 		request := search.Request{
-			Projects: []uuid.UUID{loaded.ProjectID}, Query: query.Text, Mode: mode, Documents: true, Limit: search.MaxLimit, Ranking: search.Ranking{TopRankBonus: true},
+			Projects: []uuid.UUID{loaded.ProjectID}, Query: query.Text, Mode: mode, Documents: !set.OfMemories(), Memories: set.OfMemories(),
+			Limit: search.MaxLimit, Ranking: arm.ranking(),
 		}
 		if query.Store != "" {
-			request.DocumentFilter.Tags = db.TagPairs([]string{storeTag(query.Store)})
+			request.MemoryFilter.Stores = db.UUIDs{loaded.stores[query.Store]}
 		}
 		response, err := searcher.Search(ctx, request)
 		if err != nil {
@@ -102,18 +119,28 @@ func Measure(ctx context.Context, searcher *search.Searcher, set *Set, loaded *L
 }
 
 // MeasureRequests asks the first queries of a set, at most limit, over HTTP and adds the times of whole requests.
-// serverURL is a server whose project is the loaded set's.
-func MeasureRequests(ctx context.Context, client *http.Client, serverURL string, set *Set, limit int, result *Result) error {
+// serverURL is a server whose project is the loaded set's. Memories are asked through knowledge search, which has no search
+// by one channel alone.
+func MeasureRequests(ctx context.Context, client *http.Client, serverURL string, set *Set, loaded *Loaded, limit int, result *Result) error {
+	if set.OfMemories() && (result.Arm == ArmLexical || result.Arm == ArmSemantic) {
+		return nil
+	}
 	var requests []time.Duration
 	for i, query := range set.Queries {
 		if limit > 0 && i == limit {
 			break
 		}
-		body := map[string]any{"query": query.Text, "fts_only": result.Arm == ArmLexical, "vec_only": result.Arm == ArmSemantic}
-		if query.Store != "" {
-			body["tags"] = []string{storeTag(query.Store)}
+		path, body := "/api/v1/search", map[string]any{"query": query.Text, "fts_only": result.Arm == ArmLexical, "vec_only": result.Arm == ArmSemantic}
+		if set.OfMemories() || result.Arm == ArmRRF || result.Arm == ArmBlend {
+			path, body = "/api/v1/knowledge/search", map[string]any{"query": query.Text, "include_documents": !set.OfMemories(), "include_memories": set.OfMemories()}
+			if result.Arm == ArmBlend {
+				body["fusion"] = "blend"
+			}
+			if query.Store != "" {
+				body["memory_store_ids"] = []string{storeID(loaded.stores[query.Store])}
+			}
 		}
-		took, err := ask(ctx, client, serverURL, body)
+		took, err := ask(ctx, client, serverURL+path, body)
 		if err != nil {
 			return fmt.Errorf("query %s of %s over HTTP: %w", query.ID, set.Name, err)
 		}
@@ -123,13 +150,22 @@ func MeasureRequests(ctx context.Context, client *http.Client, serverURL string,
 	return nil
 }
 
+// storeID is the public id of a store.
+func storeID(id uuid.UUID) string {
+	public, err := typeid.FromUUIDBytesWithPrefix("mstore", id[:])
+	if err != nil {
+		return id.String()
+	}
+	return public.String()
+}
+
 // ask sends one search, reads its answer, and says how long that took.
-func ask(ctx context.Context, client *http.Client, serverURL string, body map[string]any) (time.Duration, error) {
+func ask(ctx context.Context, client *http.Client, address string, body map[string]any) (time.Duration, error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return 0, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, serverURL+"/api/v1/search", bytes.NewReader(encoded))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(encoded))
 	if err != nil {
 		return 0, err
 	}
@@ -157,7 +193,10 @@ type Loaded struct {
 	Took time.Duration
 	// EmbeddingShare is the share of that in which each worker embedded, from 0 to 1.
 	EmbeddingShare float64
-	names          map[uuid.UUID]string
+	// names are the set's ids of documents, or of memories.
+	names map[uuid.UUID]string
+	// stores are the memory stores by the set's names.
+	stores map[string]uuid.UUID
 }
 
 // ranking gives the set's own ids of the documents in an answer, each at the place of its best chunk.
@@ -165,9 +204,13 @@ func (l *Loaded) ranking(response search.Response) []string {
 	var ids []string
 	seen := make(map[uuid.UUID]bool, len(response.Rows))
 	for _, row := range response.Rows {
-		if !seen[row.ParentID] {
-			seen[row.ParentID] = true
-			ids = append(ids, l.names[row.ParentID])
+		id := row.ParentID
+		if row.IsMemory {
+			id = row.ID
+		}
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, l.names[id])
 		}
 	}
 	return ids

@@ -19,16 +19,13 @@ import (
 	"github.com/kb-search/kb/worker/parse"
 )
 
-func storeTag(store string) string { return "store:" + store }
-
 // Load puts a set into a scratch project, through the product's ingestion. The project is named by the corpus and by
 // fingerprint (what else decides the outcome: model, chunk size), so a second load of the same finds all documents there,
 // and an interrupted one goes on. progress is called as documents are done.
 func Load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, set *Set, fingerprint string, progress func(done int)) (*Loaded, error) {
-	name := fmt.Sprintf("eval %s %.6x %s", set.Name, set.Hash, fingerprint)
-	project, err := db.New().ProjectInsert(ctx, pool, db.ProjectInsertParams{ID: db.NewID(), Name: name, TextConfig: "pg_catalog.english"})
+	project, err := scratchProject(ctx, pool, set, fingerprint)
 	if err != nil {
-		return nil, fmt.Errorf("make the scratch project: %w", err)
+		return nil, err
 	}
 	present, err := documentNames(ctx, pool, project.ID)
 	if err != nil {
@@ -71,12 +68,26 @@ func Load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, se
 	progress(len(set.Documents))
 	took := time.Since(started)
 	changed := count != len(there) || len(done) > 0
-	loaded, err := finish(ctx, pool, project.ID, changed)
-	if err == nil && changed {
+	names, err := documentNames(ctx, pool, project.ID)
+	if err != nil {
+		return nil, err
+	}
+	loaded := &Loaded{ProjectID: project.ID, names: names}
+	if changed {
 		loaded.Took = took
 		loaded.EmbeddingShare = float64(embedding.Load()) / float64(took*time.Duration(workers))
 	}
-	return loaded, err
+	return loaded, loaded.finish(ctx, pool, changed)
+}
+
+// scratchProject is the project that a set is loaded into.
+func scratchProject(ctx context.Context, pool *pgxpool.Pool, set *Set, fingerprint string) (db.Project, error) {
+	name := fmt.Sprintf("eval %s %.6x %s", set.Name, set.Hash, fingerprint)
+	project, err := db.New().ProjectInsert(ctx, pool, db.ProjectInsertParams{ID: db.NewID(), Name: name, TextConfig: "pg_catalog.english"})
+	if err != nil {
+		return db.Project{}, fmt.Errorf("make the scratch project: %w", err)
+	}
+	return project, nil
 }
 
 // load ingests one document and says how long its embedding took.
@@ -89,9 +100,6 @@ func load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, pr
 		ProjectID: projectID, Filename: document.ID, Title: document.Title, DocType: parse.TypeNote, Tags: db.TagBag(nil),
 		ContentHash: hash[:], Size: int64(len(document.Text)), Data: []byte(document.Text),
 	}
-	if document.Store != "" {
-		source.Tags = db.TagBag([]string{storeTag(document.Store)})
-	}
 	prepared, err := ingester.Prepare(ctx, source, func(string, int, int) {})
 	if err != nil {
 		return 0, fmt.Errorf("document %s: %w", document.ID, err)
@@ -103,24 +111,21 @@ func load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, pr
 }
 
 // finish folds the statistics and, after new rows, lets the planner see them.
-func finish(ctx context.Context, pool *pgxpool.Pool, projectID uuid.UUID, changed bool) (*Loaded, error) {
-	if err := db.FoldStatistics(ctx, pool, projectID); err != nil {
-		return nil, err
+func (l *Loaded) finish(ctx context.Context, pool *pgxpool.Pool, changed bool) error {
+	if err := db.FoldStatistics(ctx, pool, l.ProjectID); err != nil {
+		return err
 	}
 	if changed {
 		if err := db.Analyze(ctx, pool); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	names, err := documentNames(ctx, pool, projectID)
+	stats, err := db.New().StatisticsGet(ctx, pool, l.ProjectID)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("read the statistics: %w", err)
 	}
-	stats, err := db.New().StatisticsGet(ctx, pool, projectID)
-	if err != nil {
-		return nil, fmt.Errorf("read the statistics: %w", err)
-	}
-	return &Loaded{ProjectID: projectID, Chunks: stats.N, names: names}, nil
+	l.Chunks = stats.N
+	return nil
 }
 
 func documentNames(ctx context.Context, pool *pgxpool.Pool, projectID uuid.UUID) (map[uuid.UUID]string, error) {
