@@ -11,6 +11,7 @@ COUNT ?= 1
 BASE ?= main
 SETS ?=
 CASES ?=
+CONTRACT ?=
 BIG ?=
 ONLY ?=
 TESTFLAGS ?=
@@ -23,7 +24,7 @@ VULN = $(TOOLS)/govulncheck-v1.9.0
 # The version is in VERSION; a stamp would only make the build depend on git and on who owns the clone.
 GO_BUILD = CGO_ENABLED=1 go build -trimpath -buildvcs=false
 
-.PHONY: help build runtime setup setup/models tools run bin/withdb test test/race fuzz eval cases bench bench/compare lint vet/sql vuln \
+.PHONY: help build runtime setup setup/models tools run bin/withdb test test/race fuzz eval cases contract bench bench/compare lint vet/sql vuln \
 	generate verify check db/up db/reset clean
 
 help: ## list the targets
@@ -67,6 +68,9 @@ eval: setup ## measure search quality on the judged sets SETS="DIR..."
 
 cases: setup ## try public failure cases, whose generators are in CASES=DIR, on a server (BIG=1: large files; ONLY=PDF,JOB-01)
 	@$(PYTHON) scripts/cases.py $(if $(BIG),--big) $(if $(ONLY),--only $(ONLY)) bin/kb "$(CASES)"
+
+contract: setup/models bin/withdb ## check answers against the knowledge API's own OpenAPI document CONTRACT=FILE
+	KB_KNOWLEDGE_CONTRACT="$(abspath $(CONTRACT))" bin/withdb go test -count 1 -run TestKnowledgeContract -v ./api
 
 bench: setup bin/withdb ## run the benchmarks COUNT times (1)
 	bin/withdb go test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
