@@ -37,7 +37,7 @@ func (s *Server) registerMemoryIO(api huma.API) {
 		Summary: "Import memories, one JSON object a line as an export has them, all or none",
 		Description: "Takes up to 10,000 lines and 64 MiB. Texts, sources, tags, metadata, expiry and times are kept; ids are new, and what an export " +
 			"marks as invalidated is passed over. Nothing is skipped or superseded unless deduplicate says so.",
-		Action: "memories:UpdateMemoryStore", MaxBodyBytes: maxImportBytes, Errors: []int{http.StatusRequestEntityTooLarge},
+		Action: createMemory, MaxBodyBytes: maxImportBytes, Errors: []int{http.StatusRequestEntityTooLarge},
 	}, s.memoryImport)
 }
 
@@ -111,19 +111,17 @@ type memoryImportBody struct {
 }
 
 func (s *Server) memoryImport(ctx context.Context, in *memoryImportInput) (*memoryImportOutput, error) {
-	store, err := s.findStore(ctx, in.MemoryStoreID)
+	options, store, err := s.options(ctx, MemoryOptions{MemoryStoreID: in.MemoryStoreID, Deduplicate: &in.Deduplicate})
 	if err != nil {
 		return nil, err
 	}
+	options.DryRun = in.DryRun
 	out := &memoryImportOutput{Body: memoryImportBody{DryRun: in.DryRun}}
 	entries, err := s.readImport(ctx, in.RawBody, store, &out.Body)
 	if err != nil {
 		return nil, err
 	}
-	results, err := s.Memories.WriteBatch(ctx, memory.Options{
-		ProjectID: store.ProjectID, StoreID: store.ID, Deduplicate: &in.Deduplicate, DryRun: in.DryRun,
-		Author: memory.Author{Mechanism: db.MemoryMechanismApi, Principal: accessOf(ctx).principal.Subject},
-	}, entries)
+	results, err := s.Memories.WriteBatch(ctx, options, entries)
 	var entry *memory.EntryError
 	if errors.As(err, &entry) {
 		return nil, errInvalid("body", "Memory %d can't be imported: %v.", entry.Index+1, entry.Err)
