@@ -39,7 +39,8 @@ type Config struct {
 	// DatabaseConns is the largest number of database connections of one process. Defaults to 20.
 	DatabaseConns int32 `env:"KB_DATABASE_CONNS" envDefault:"20"`
 
-	// APIKey is the bearer token that every request must carry. Defaults to none: requests are not authenticated.
+	// APIKey is the bearer token of an admin whose requests go to the default project; for the client commands, the key or token
+	// to send. Defaults to none: without KB_JWT_SECRET and KB_JWKS_URL, requests are not authenticated then.
 	APIKey Secret `env:"KB_API_KEY"`
 
 	// JWTSecret checks tokens that are signed with HS256; 32 bytes or more. Defaults to none.
@@ -130,6 +131,8 @@ type Config struct {
 	// ShutdownTimeout bounds how long running requests may take after a signal to stop. Defaults to 20s.
 	ShutdownTimeout time.Duration `env:"KB_SHUTDOWN_TIMEOUT" envDefault:"20s"`
 
+	// ProjectID is the project of kb ingest, kb search and kb reindex, by its id. Defaults to the one that the key or token has.
+	ProjectID string `env:"KB_PROJECT_ID"`
 	// URL is the server that kb ingest and kb search talk to. Defaults to http://localhost:8080.
 	URL string `env:"KB_URL" envDefault:"http://localhost:8080"`
 }

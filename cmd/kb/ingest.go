@@ -80,7 +80,7 @@ func (a *app) ingest(ctx context.Context, args []string) error {
 	}
 	bar := a.progressBar(len(files), "ingest")
 	run := &ingestion{
-		app: a, client: client.New(a.config.URL, a.config.APIKey.Reveal()), fields: fields, prefix: *prefix, step: func() { _ = bar.Add(1) },
+		app: a, client: a.client(), fields: fields, prefix: *prefix, step: func() { _ = bar.Add(1) },
 	}
 	started := time.Now()
 	if err := run.all(ctx, files); err != nil {

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/kb-search/kb"
+	"github.com/kb-search/kb/cmd/kb/client"
 )
 
 // app is what every subcommand gets from outside.
@@ -22,6 +23,13 @@ type app struct {
 	config Config
 	stdout io.Writer
 	stderr io.Writer
+}
+
+// client talks to the server of KB_URL.
+func (a *app) client() *client.Client {
+	c := client.New(a.config.URL, a.config.APIKey.Reveal())
+	c.Project = a.config.ProjectID
+	return c
 }
 
 type command struct {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/kb-search/kb/cmd/kb/client"
 )
 
 // reindex has a server embed all chunks anew, or put the previous model back, and waits for the end.
@@ -18,7 +16,7 @@ func (a *app) reindex(ctx context.Context, args []string) error {
 	} else if len(rest) > 0 {
 		return usageError("kb reindex takes no %q", rest[0])
 	}
-	server := client.New(a.config.URL, a.config.APIKey.Reveal())
+	server := a.client()
 	state, err := server.StartReindex(ctx, *rollback)
 	if err != nil || *background {
 		return err

@@ -46,7 +46,7 @@ func (a *app) search(ctx context.Context, args []string) error {
 		return usageError("there is no arm %q: write hybrid, lexical or semantic", *arm)
 	}
 	started := time.Now()
-	answer, err := client.New(a.config.URL, a.config.APIKey.Reveal()).Search(ctx, request)
+	answer, err := a.client().Search(ctx, request)
 	if err != nil {
 		return err
 	}

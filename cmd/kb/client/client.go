@@ -21,6 +21,8 @@ import (
 type Client struct {
 	BaseURL string
 	APIKey  string
+	// Project is the project's id, for callers who have several; empty for the one that the server takes.
+	Project string
 	HTTP    *http.Client
 }
 
@@ -178,6 +180,9 @@ func (c *Client) do(ctx context.Context, method, path, contentType string, body 
 	}
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
+	}
+	if c.Project != "" {
+		request.Header.Set("X-Project-Id", c.Project)
 	}
 	if c.APIKey != "" {
 		request.Header.Set("Authorization", "Bearer "+c.APIKey)
