@@ -64,6 +64,14 @@ func (s *Server) flushUsage(ctx context.Context) error {
 		return nil
 	}
 	if err := s.queries.UsageAdd(ctx, s.Conn, params); err != nil {
+		s.usage.mu.Lock()
+		defer s.usage.mu.Unlock()
+		if s.usage.counts == nil {
+			s.usage.counts = map[uuid.UUID]int64{}
+		}
+		for project, n := range counts {
+			s.usage.counts[project] += n // the next flush takes them
+		}
 		return fmt.Errorf("add %d counts: %w", len(params.ProjectIds), err)
 	}
 	return nil
