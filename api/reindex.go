@@ -53,7 +53,7 @@ func (s *Server) registerReindex(api huma.API) {
 	}, s.reindexStart)
 	register(s, api, operation{
 		ID: "getReindex", Method: http.MethodGet, Path: "/api/v1/reindex", Tag: "Status",
-		Summary: "How far the last reindex is", Action: "status:GetStatus",
+		Summary: "How far the last reindex is", Action: "status:GetStatus", Global: true,
 	}, s.reindexGet)
 	register(s, api, operation{
 		ID: "cancelReindex", Method: http.MethodDelete, Path: "/api/v1/reindex", Tag: "Status",
@@ -139,6 +139,9 @@ func (s *Server) newReindex(row db.Reindex, space db.EmbeddingSpace) *reindexOut
 }
 
 func (s *Server) reindexGet(ctx context.Context, _ *struct{}) (*reindexOutput, error) {
+	if a := accessOf(ctx); !a.principal.MayTryAnywhere(a.action, a.kind) {
+		return nil, errForbidden(a.action)
+	}
 	row, err := s.queries.ReindexGetLast(ctx, s.Conn)
 	if db.Kind(err) == db.KindNotFound {
 		return &reindexOutput{Body: reindexBody{State: "idle"}}, nil
