@@ -354,12 +354,8 @@ func TestErrors(t *testing.T) {
 		t.Parallel()
 
 		p := parser(t, Options{CacheDir: cacheDir(), Timeout: 500 * time.Millisecond})
-		start := time.Now()
 		if _, err := p.Parse(t.Context(), bomb(50)); code(err) != "timeout" {
 			t.Error(err)
-		}
-		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("took %v", took)
 		}
 		usable(t, p)
 	})
