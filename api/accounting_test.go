@@ -258,6 +258,7 @@ func TestTwoTenants(t *testing.T) {
 	ts := startTenants(t, config{})
 	a := ts.things(t, ts.a, ts.projectA, "alphamarker")
 	b := ts.things(t, ts.b, ts.projectB, "betamarker")
+	ts.stopWorker(t) // its upkeep folds statistics
 	admin := ts.as(mint(t, map[string]any{"role": "admin", "prj": ts.projectB}))
 	parsed, err := typeid.FromString(ts.projectA)
 	must(t, err)

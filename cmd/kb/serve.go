@@ -104,8 +104,8 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 		MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,
 	})
 	defer handler.Close()
-	gate.Open(handler)
 	a.announce(addr, logger, time.Since(started))
+	gate.Open(handler)
 	<-ctx.Done()
 	logger.InfoContext(ctx, "stopping")
 	drained = true
