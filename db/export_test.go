@@ -41,3 +41,6 @@ func args(params any) []any {
 	}
 	return args
 }
+
+// TenantTables are the tables that an erasure empties.
+var TenantTables = tenantTables
