@@ -20,6 +20,11 @@ func TestDeniedDocument(t *testing.T) {
 	s.patch(t, "/api/v1/notes/"+secretNote, `{"text": "A note about `+word+`, changed."}`).want(t, 200)
 	s.ingest(t, with(file("open.md", "# Open\n\nThe ore is in the yard."), "path", "/open/plan.md", "tags", "hush:no")...)
 	s.put(t, "/api/v1/tags/hush:yes/description", `{"description": "Hushed up"}`).want(t, 200)
+	// A failed next version has no document of its own, and none of its tags.
+	failed := s.upload(t, with(file("secret-name.pdf", "%PDF-1.4 broken"), "path", "/secret/plan.md")...).want(t, 202).object(t)["job_id"].(string)
+	if ended := s.wait(t, failed); ended["status"] != "failed" {
+		t.Fatal(ended)
+	}
 	store := s.store(t, "mixed", "")
 	secretMemory := s.remember(t, store, "Remember the "+word+" ore.", `, "tags": {"hush": "yes"}`)["id"].(string)
 	s.remember(t, store, "Remember the yard.", "")
@@ -72,9 +77,11 @@ func TestDeniedDocument(t *testing.T) {
 				hidden(t, "tags", caller.patch(t, "/api/v1/documents/"+id+"/tags", `{"x": "y"}`), 404)
 				hidden(t, "note", caller.patch(t, "/api/v1/notes/"+id, `{"title": "x"}`), 404)
 			}
-			hidden(t, "job", caller.get(t, "/api/v1/jobs/"+done["job_id"].(string)), 404)
-			hidden(t, "cancel", caller.post(t, "/api/v1/jobs/"+done["job_id"].(string)+"/cancel", ""), 404)
-			hidden(t, "retry", caller.post(t, "/api/v1/jobs/"+done["job_id"].(string)+"/retry", ""), 404)
+			for _, job := range []string{done["job_id"].(string), failed} {
+				hidden(t, "job", caller.get(t, "/api/v1/jobs/"+job), 404)
+				hidden(t, "cancel", caller.post(t, "/api/v1/jobs/"+job+"/cancel", ""), 404)
+				hidden(t, "retry", caller.post(t, "/api/v1/jobs/"+job+"/retry", ""), 404)
+			}
 			hidden(t, "memory", caller.get(t, "/api/v1/memories/"+secretMemory), 404)
 			hidden(t, "memory", caller.put(t, "/api/v1/memories/"+secretMemory, `{"content": "x"}`), 404)
 			hidden(t, "supersede", caller.post(t, "/api/v1/memories", `{"memory_store_id": "`+store+`", "content": "x", "supersedes": "`+secretMemory+`"}`), 404)

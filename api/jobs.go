@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -214,7 +215,11 @@ func (s *Server) refuseDuplicate(ctx context.Context, hash []byte) error {
 	inFlight, err := s.queries.JobGetInFlight(ctx, s.Conn, db.JobGetInFlightParams{ProjectID: projectOf(ctx), ContentHash: hash})
 	if err == nil {
 		conflict.Message = "A job works on the same content already."
-		if accessOf(ctx).mayDocument(getDocument, documentOf(inFlight)) {
+		documents, err := s.documentsOf(ctx, s.Conn, inFlight)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(documents, func(d db.Document) bool { return !accessOf(ctx).mayDocument(getDocument, d) }) {
 			conflict.JobID, conflict.Title = publicID(prefixJob, inFlight.ID), inFlight.Filename
 		}
 		return conflict
@@ -223,6 +228,29 @@ func (s *Server) refuseDuplicate(ctx context.Context, hash []byte) error {
 		return fmt.Errorf("look for jobs of the same content: %w", err)
 	}
 	return nil
+}
+
+// documentsOf are the documents that a job is judged by, as job_seen does: the one that it makes, and that as it is now, or the
+// one that it would be the next version of.
+func (s *Server) documentsOf(ctx context.Context, conn db.DBTX, row db.Job) ([]db.Document, error) {
+	documents := []db.Document{documentOf(row)}
+	var document db.Document
+	var err error
+	switch {
+	case row.DocumentID != nil:
+		document, err = s.queries.DocumentGet(ctx, conn, db.DocumentGetParams{ProjectID: row.ProjectID, ID: *row.DocumentID})
+	case row.Path != nil:
+		document, err = s.queries.DocumentGetByPath(ctx, conn, db.DocumentGetByPathParams{ProjectID: row.ProjectID, Path: *row.Path})
+	default:
+		return documents, nil
+	}
+	if db.Kind(err) == db.KindNotFound {
+		return documents, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get the document of job %s: %w", row.ID, err)
+	}
+	return append(documents, document), nil
 }
 
 // documentOf is the document that a job makes, as far as policies look at one.
@@ -344,14 +372,9 @@ func (s *Server) findJob(ctx context.Context, conn db.DBTX, id uuid.UUID) (db.Jo
 	if err != nil {
 		return db.Job{}, fmt.Errorf("get job %s: %w", id, err)
 	}
-	documents := []db.Document{documentOf(row)}
-	if row.DocumentID != nil {
-		document, err := s.queries.DocumentGet(ctx, conn, db.DocumentGetParams{ProjectID: row.ProjectID, ID: *row.DocumentID})
-		if err == nil {
-			documents = append(documents, document)
-		} else if db.Kind(err) != db.KindNotFound {
-			return db.Job{}, fmt.Errorf("get document %s: %w", row.DocumentID, err)
-		}
+	documents, err := s.documentsOf(ctx, conn, row)
+	if err != nil {
+		return db.Job{}, err
 	}
 	a := accessOf(ctx)
 	for _, document := range documents {

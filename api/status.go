@@ -70,6 +70,9 @@ func (s *Server) registerStatus(api huma.API) {
 }
 
 func (s *Server) statusGet(ctx context.Context, _ *struct{}) (*statusOutput, error) {
+	if a := accessOf(ctx); !a.principal.MayTry(a.action, publicID(prefixProject, a.project), a.kind) {
+		return nil, errForbidden(a.action)
+	}
 	documents, _, err := accessOf(ctx).compile("documents:ListDocuments", auth.KindDocument)
 	if err != nil {
 		return nil, err

@@ -72,7 +72,8 @@ CREATE TABLE embedding_usage (
     PRIMARY KEY (project_id, day)
 );
 
--- job_seen says whether a compiled policy lets a job be seen: as the document that it makes, and as that is now.
+-- job_seen says whether a compiled policy lets a job be seen: as the document that it makes, and as that is now, or as the one
+-- that it would be the next version of.
 -- +goose StatementBegin
 CREATE FUNCTION job_seen(filter jsonb, project_id uuid, id uuid, document_id uuid, path text, tags jsonb) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -80,7 +81,9 @@ RETURN filter IS NULL
     OR policy_allows(filter, coalesce(document_id, id), path, tags)
     AND NOT EXISTS (
         SELECT FROM documents AS d
-        WHERE d.project_id = job_seen.project_id AND d.id = job_seen.document_id AND NOT policy_allows(filter, d.id, d.path, d.tags)
+        WHERE d.project_id = job_seen.project_id
+            AND (d.id = job_seen.document_id OR job_seen.document_id IS NULL AND d.path = job_seen.path)
+            AND NOT policy_allows(filter, d.id, d.path, d.tags)
     );
 -- +goose StatementEnd
 
