@@ -37,7 +37,7 @@ func (s *Server) registerMemories(api huma.API) {
 		ID: "createMemory", Method: http.MethodPost, Path: "/api/v1/memories", Tag: "Memories", Status: http.StatusCreated, ProjectInBody: true,
 		Summary: "Write a memory",
 		Description: "A text that the store has already is skipped (200, with the memory that is there), a similar one takes the place of the memory that it is " +
-			"most similar to (200, with the new one), any other is created (201). Searches find it at once. Every attempt leaves an assertion.",
+			"most similar to (200, with the new one), any other is created (201). Only memories that you may get are looked at. Searches find it at once. Every attempt leaves an assertion.",
 		Action: createMemory, MaxBodyBytes: 1 << 20,
 		Responses: map[string]*huma.Response{"200": {
 			Description: "The memory that is there already, or one that took another's place",
@@ -202,8 +202,12 @@ func (s *Server) options(ctx context.Context, o MemoryOptions) (memory.Options, 
 	if !a.mayMemory(getMemory, db.Memory{}, store) && !a.mayMemory(createMemory, db.Memory{}, store) && !a.mayStore(getMemoryStore, store) {
 		return memory.Options{}, store, errNotFound("memory store")
 	}
+	policy, _, err := compileMemories(a.principal, store.ProjectID, getMemory)
+	if err != nil {
+		return memory.Options{}, store, err
+	}
 	return memory.Options{
-		ProjectID: store.ProjectID, StoreID: store.ID, DuplicateThreshold: o.DuplicateThreshold, SupersedeThreshold: o.SupersedeThreshold, Deduplicate: o.Deduplicate,
+		ProjectID: store.ProjectID, StoreID: store.ID, Policy: policy, DuplicateThreshold: o.DuplicateThreshold, SupersedeThreshold: o.SupersedeThreshold, Deduplicate: o.Deduplicate,
 		Author: memory.Author{
 			Mechanism: db.MemoryMechanism(cmp.Or(o.Mechanism, string(db.MemoryMechanismApi))), Principal: a.principal.Subject, RuleID: o.RuleID, GenerationID: o.GenerationID,
 		},

@@ -213,6 +213,49 @@ func TestMemoryWrites(t *testing.T) {
 	})
 }
 
+// TestMemoryWritesBesideADeniedMemory writes texts near a memory that the caller may not get: neither the answer nor the new
+// memory may show anything of it, and it stays as it is.
+func TestMemoryWritesBesideADeniedMemory(t *testing.T) {
+	t.Parallel()
+	ts := startTenants(t, config{NoWorker: true})
+	for name, body := range map[string]string{
+		"TheSameText":          `"content": "Remember the vault."`,
+		"SkippedIfAnythingIs":  `"content": "The vault, again.", "duplicate_threshold": 0.0001, "supersede_threshold": 0`,
+		"SupersedesAnythingAt": `"content": "The vault, again.", "duplicate_threshold": 1, "supersede_threshold": 0`,
+	} {
+		for _, on := range []string{"id", "tag", "no right to get"} {
+			t.Run(name+" by "+on, func(t *testing.T) {
+				t.Parallel()
+				store := ts.a.store(t, "mixed", "")
+				secret := ts.a.remember(t, store, "Remember the vault.", `, "tags": {"hush": "yes"}, "metadata": {"pin": 4711}`)["id"].(string)
+				statements := []any{map[string]any{"effect": "Allow", "action": "*"}}
+				switch on {
+				case "id":
+					statements = append(statements, map[string]any{"effect": "Deny", "action": "memories:GetMemory", "resource": "srn:*:memory:" + secret})
+				case "tag":
+					statements = append(statements, map[string]any{"effect": "Deny", "action": "*", "condition": map[string]any{"StringEquals": map[string]any{"soat:ResourceTag/hush": "yes"}}})
+				default:
+					statements = []any{map[string]any{"effect": "Allow", "action": "memories:CreateMemory"}}
+				}
+				caller := ts.as(mint(t, map[string]any{"prj": ts.projectA, "policy": map[string]any{"statement": statements}}))
+				for _, got := range []answer{
+					caller.post(t, "/api/v1/memories/batch", `{"memory_store_id": "`+store+`", "dry_run": true, "memories": [{"content": "Remember the vault."}]}`).want(t, 200),
+					caller.post(t, "/api/v1/memories", `{"memory_store_id": "`+store+`", `+body+`}`).want(t, 201),
+				} {
+					for _, text := range []string{secret, "hush", "4711", "skipped", "superseded\""} {
+						if bytes.Contains(got.body, []byte(text)) {
+							t.Errorf("shows %q: %s", text, got.body)
+						}
+					}
+				}
+				if after := ts.a.get(t, "/api/v1/memories/"+secret).want(t, 200).object(t); after["invalidated_at"] != nil || after["version"] != 1.0 {
+					t.Errorf("the denied memory has become %v", after)
+				}
+			})
+		}
+	}
+}
+
 func TestMemoryChanges(t *testing.T) {
 	t.Parallel()
 	s := start(t, config{NoWorker: true})

@@ -395,6 +395,7 @@ const memoryGetByHash = `-- name: MemoryGetByHash :one
 SELECT project_id, store_id, id, content, content_hash, source_type, source_id, tags, metadata, expires_at, invalidated_at, superseded_by, version, embedding_due, created_at, updated_at FROM memories
 WHERE project_id = $1 AND store_id = $2 AND content_hash = $3 AND invalidated_at IS NULL
     AND (expires_at IS NULL OR expires_at > statement_timestamp())
+    AND memory_policy_allows($4::jsonb, id, tags, store_id, $5::jsonb)
 ORDER BY created_at, id
 LIMIT 1
 FOR KEY SHARE
@@ -404,11 +405,19 @@ type MemoryGetByHashParams struct {
 	ProjectID   uuid.UUID
 	StoreID     uuid.UUID
 	ContentHash []byte
+	Policy      json.RawMessage
+	StoreTags   json.RawMessage
 }
 
-// The oldest valid memory of a store with this text; it stays there until the end of the transaction.
+// The oldest valid memory of a store with this text that the policy allows; it stays there until the end of the transaction.
 func (q *Queries) MemoryGetByHash(ctx context.Context, db DBTX, arg MemoryGetByHashParams) (Memory, error) {
-	row := db.QueryRow(ctx, memoryGetByHash, arg.ProjectID, arg.StoreID, arg.ContentHash)
+	row := db.QueryRow(ctx, memoryGetByHash,
+		arg.ProjectID,
+		arg.StoreID,
+		arg.ContentHash,
+		arg.Policy,
+		arg.StoreTags,
+	)
 	var i Memory
 	err := row.Scan(
 		&i.ProjectID,
@@ -435,17 +444,26 @@ const memoryHashesKnown = `-- name: MemoryHashesKnown :many
 SELECT DISTINCT content_hash FROM memories
 WHERE project_id = $1 AND store_id = $2 AND content_hash = ANY ($3::bytea[]) AND invalidated_at IS NULL
     AND (expires_at IS NULL OR expires_at > statement_timestamp())
+    AND memory_policy_allows($4::jsonb, id, tags, store_id, $5::jsonb)
 `
 
 type MemoryHashesKnownParams struct {
 	ProjectID uuid.UUID
 	StoreID   uuid.UUID
 	Hashes    [][]byte
+	Policy    json.RawMessage
+	StoreTags json.RawMessage
 }
 
-// Which of some texts a store's valid memories have.
+// Which of some texts those valid memories of a store have that the policy allows.
 func (q *Queries) MemoryHashesKnown(ctx context.Context, db DBTX, arg MemoryHashesKnownParams) ([][]byte, error) {
-	rows, err := db.Query(ctx, memoryHashesKnown, arg.ProjectID, arg.StoreID, arg.Hashes)
+	rows, err := db.Query(ctx, memoryHashesKnown,
+		arg.ProjectID,
+		arg.StoreID,
+		arg.Hashes,
+		arg.Policy,
+		arg.StoreTags,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -734,6 +752,11 @@ compared AS MATERIALIZED (
         WHERE (SELECT small FROM store)
             AND e.project_id = $1 AND e.store_id = $2 AND e.space_id = $4
             AND (e.expires_at IS NULL OR e.expires_at > statement_timestamp())
+            AND ($6::jsonb IS NULL OR EXISTS (
+                SELECT FROM memories AS m
+                WHERE m.project_id = $1 AND m.store_id = $2 AND m.id = e.memory_id
+                    AND memory_policy_allows($6::jsonb, m.id, m.tags, m.store_id, $7::jsonb)
+            ))
         OFFSET 0
     ) AS x
     ORDER BY x.distance, x.memory_id
@@ -745,6 +768,11 @@ walked AS MATERIALIZED (
     WHERE (SELECT NOT small FROM store)
         AND e.project_id = $1 AND e.store_id = $2 AND e.space_id = $4
         AND (e.expires_at IS NULL OR e.expires_at > statement_timestamp())
+        AND ($6::jsonb IS NULL OR EXISTS (
+            SELECT FROM memories AS m
+            WHERE m.project_id = $1 AND m.store_id = $2 AND m.id = e.memory_id
+                AND memory_policy_allows($6::jsonb, m.id, m.tags, m.store_id, $7::jsonb)
+        ))
     ORDER BY e.embedding::halfvec(384) <=> $5::halfvec(384)
     LIMIT 1
 )
@@ -760,6 +788,8 @@ type MemoryNearestParams struct {
 	ExactRows int32
 	SpaceID   int32
 	Vector    pgvector.HalfVector
+	Policy    json.RawMessage
+	StoreTags json.RawMessage
 }
 
 type MemoryNearestRow struct {
@@ -767,8 +797,9 @@ type MemoryNearestRow struct {
 	Similarity float64
 }
 
-// The valid memory of a store that is nearest to a vector; it stays as it is until the end of the transaction. A store of up
-// to exact_rows memories is compared one by one, a larger one through the vector index, so that the work does not grow with it.
+// The valid memory of a store, among those that the policy allows, that is nearest to a vector; it stays as it is until the end
+// of the transaction. A store of up to exact_rows memories is compared one by one, a larger one through the vector index, so
+// that the work does not grow with it.
 // sqlc writes halfvec(384); see db.WithDimensions.
 func (q *Queries) MemoryNearest(ctx context.Context, db DBTX, arg MemoryNearestParams) (MemoryNearestRow, error) {
 	row := db.QueryRow(ctx, memoryNearest,
@@ -777,6 +808,8 @@ func (q *Queries) MemoryNearest(ctx context.Context, db DBTX, arg MemoryNearestP
 		arg.ExactRows,
 		arg.SpaceID,
 		arg.Vector,
+		arg.Policy,
+		arg.StoreTags,
 	)
 	var i MemoryNearestRow
 	err := row.Scan(

@@ -15,11 +15,11 @@ import (
 	"github.com/kb-search/kb/db/dbtest"
 )
 
-// TestMemoryNearest looks for the nearest memory in a store of twelve thousand: through the vector index when that is large, one
-// by one when it is small, and never among another store's.
 // empty is a bag without tags.
 var empty = json.RawMessage("{}")
 
+// TestMemoryNearest looks for the nearest memory in a store of twelve thousand: through the vector index when that is large, one
+// by one when it is small, never among another store's, and never one that the policy denies.
 func TestMemoryNearest(t *testing.T) {
 	t.Parallel()
 	const memories = 12_000
@@ -66,7 +66,7 @@ func TestMemoryNearest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, exactRows := range []int32{memories - 1, memories} {
-		params := db.MemoryNearestParams{ProjectID: db.DefaultProjectID, StoreID: large, SpaceID: space.ID, Vector: vector, ExactRows: exactRows}
+		params := db.MemoryNearestParams{ProjectID: db.DefaultProjectID, StoreID: large, SpaceID: space.ID, Vector: vector, ExactRows: exactRows, StoreTags: empty}
 		nearest, err := db.New().MemoryNearest(t.Context(), pool, params)
 		if err != nil || nearest.Memory.ID != wanted || nearest.Similarity < 0.999 || nearest.Similarity > 1 {
 			t.Errorf("up to %d one by one: %s with %v, %v; want %s", exactRows, nearest.Memory.ID, nearest.Similarity, err, wanted)
@@ -78,6 +78,11 @@ func TestMemoryNearest(t *testing.T) {
 		params.StoreID = other
 		if nearest, err = db.New().MemoryNearest(t.Context(), pool, params); err != nil || nearest.Memory.StoreID != other {
 			t.Errorf("the other store's nearest is of %s, %v", nearest.Memory.StoreID, err)
+		}
+		params.StoreID = large
+		params.Policy = fmt.Appendf(nil, `{"memory": {"allow": [{"all": true}], "deny": [{"ids": [%q]}]}, "store": {"allow": [], "deny": []}}`, wanted)
+		if nearest, err = db.New().MemoryNearest(t.Context(), pool, params); err != nil || nearest.Memory.ID == wanted || nearest.Memory.StoreID != large {
+			t.Errorf("up to %d one by one, with the nearest denied: %s, %v", exactRows, nearest.Memory.ID, err)
 		}
 	}
 }

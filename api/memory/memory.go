@@ -105,6 +105,9 @@ type Author struct {
 type Options struct {
 	ProjectID, StoreID uuid.UUID
 	Author             Author
+	// Policy is what the author may see (auth.MemoryFilter as JSON). A text is compared with those memories only, since the
+	// answer shows the memory that is there, and a new one inherits from the one it supersedes. Nil is all of them.
+	Policy json.RawMessage
 	// DuplicateThreshold and SupersedeThreshold go over those of the store, which go over the defaults.
 	DuplicateThreshold, SupersedeThreshold *float64
 	// Deduplicate of false keeps every text, as it is; nil is as the store has it.

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -101,7 +102,7 @@ func (w *Writer) try(ctx context.Context, options Options, entries []Entry, draf
 func (w *Writer) findKnown(ctx context.Context, options Options, store db.MemoryStore, entries []Entry, drafts []*draft) error {
 	known := map[string]bool{}
 	if deduplicates(options, store) {
-		params := db.MemoryHashesKnownParams{ProjectID: options.ProjectID, StoreID: options.StoreID}
+		params := db.MemoryHashesKnownParams{ProjectID: options.ProjectID, StoreID: options.StoreID, Policy: options.Policy, StoreTags: store.Tags}
 		for _, d := range drafts {
 			params.Hashes = append(params.Hashes, d.hash)
 		}
@@ -123,6 +124,7 @@ func (w *Writer) findKnown(ctx context.Context, options Options, store db.Memory
 type batch struct {
 	tx                   db.Conn
 	options              Options
+	storeTags            json.RawMessage
 	spaceID              int32
 	deduplicate          bool
 	duplicate, supersede float64
@@ -134,7 +136,8 @@ func open(ctx context.Context, tx pgx.Tx, stored embed.Stored, options Options) 
 		return nil, storeError(err, options.StoreID)
 	}
 	b := &batch{
-		tx: db.WithDimensions(tx, int32(stored.Space().Dimensions)), options: options, spaceID: stored.ID, deduplicate: deduplicates(options, store),
+		tx: db.WithDimensions(tx, int32(stored.Space().Dimensions)), options: options, storeTags: store.Tags, spaceID: stored.ID,
+		deduplicate: deduplicates(options, store),
 	}
 	b.duplicate, b.supersede, err = thresholds(options, store)
 	return b, err
@@ -170,7 +173,7 @@ func (b *batch) decide(ctx context.Context, entry Entry, d *draft) (Result, erro
 		return created, nil
 	}
 	equal, err := db.New().MemoryGetByHash(ctx, b.tx, db.MemoryGetByHashParams{
-		ProjectID: b.options.ProjectID, StoreID: b.options.StoreID, ContentHash: d.hash,
+		ProjectID: b.options.ProjectID, StoreID: b.options.StoreID, ContentHash: d.hash, Policy: b.options.Policy, StoreTags: b.storeTags,
 	})
 	if err == nil {
 		same := 1.0
@@ -184,6 +187,7 @@ func (b *batch) decide(ctx context.Context, entry Entry, d *draft) (Result, erro
 	}
 	nearest, err := db.New().MemoryNearest(ctx, b.tx, db.MemoryNearestParams{
 		ProjectID: b.options.ProjectID, StoreID: b.options.StoreID, SpaceID: b.spaceID, Vector: *d.vector, ExactRows: exactRows,
+		Policy: b.options.Policy, StoreTags: b.storeTags,
 	})
 	switch {
 	case db.Kind(err) == db.KindNotFound:

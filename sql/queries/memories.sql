@@ -21,23 +21,26 @@ SELECT * FROM memories WHERE project_id = @project_id AND id = @id;
 SELECT * FROM memories WHERE project_id = @project_id AND id = @id FOR NO KEY UPDATE;
 
 -- name: MemoryGetByHash :one
--- The oldest valid memory of a store with this text; it stays there until the end of the transaction.
+-- The oldest valid memory of a store with this text that the policy allows; it stays there until the end of the transaction.
 SELECT * FROM memories
 WHERE project_id = @project_id AND store_id = @store_id AND content_hash = @content_hash AND invalidated_at IS NULL
     AND (expires_at IS NULL OR expires_at > statement_timestamp())
+    AND memory_policy_allows(sqlc.narg(policy)::jsonb, id, tags, store_id, @store_tags::jsonb)
 ORDER BY created_at, id
 LIMIT 1
 FOR KEY SHARE;
 
 -- name: MemoryHashesKnown :many
--- Which of some texts a store's valid memories have.
+-- Which of some texts those valid memories of a store have that the policy allows.
 SELECT DISTINCT content_hash FROM memories
 WHERE project_id = @project_id AND store_id = @store_id AND content_hash = ANY (@hashes::bytea[]) AND invalidated_at IS NULL
-    AND (expires_at IS NULL OR expires_at > statement_timestamp());
+    AND (expires_at IS NULL OR expires_at > statement_timestamp())
+    AND memory_policy_allows(sqlc.narg(policy)::jsonb, id, tags, store_id, @store_tags::jsonb);
 
 -- name: MemoryNearest :one
--- The valid memory of a store that is nearest to a vector; it stays as it is until the end of the transaction. A store of up
--- to exact_rows memories is compared one by one, a larger one through the vector index, so that the work does not grow with it.
+-- The valid memory of a store, among those that the policy allows, that is nearest to a vector; it stays as it is until the end
+-- of the transaction. A store of up to exact_rows memories is compared one by one, a larger one through the vector index, so
+-- that the work does not grow with it.
 -- sqlc writes halfvec(384); see db.WithDimensions.
 WITH store AS MATERIALIZED (
     SELECT count(*) <= sqlc.arg(exact_rows)::int AS small
@@ -55,6 +58,11 @@ compared AS MATERIALIZED (
         WHERE (SELECT small FROM store)
             AND e.project_id = @project_id AND e.store_id = @store_id AND e.space_id = @space_id
             AND (e.expires_at IS NULL OR e.expires_at > statement_timestamp())
+            AND (sqlc.narg(policy)::jsonb IS NULL OR EXISTS (
+                SELECT FROM memories AS m
+                WHERE m.project_id = @project_id AND m.store_id = @store_id AND m.id = e.memory_id
+                    AND memory_policy_allows(sqlc.narg(policy)::jsonb, m.id, m.tags, m.store_id, @store_tags::jsonb)
+            ))
         OFFSET 0
     ) AS x
     ORDER BY x.distance, x.memory_id
@@ -66,6 +74,11 @@ walked AS MATERIALIZED (
     WHERE (SELECT NOT small FROM store)
         AND e.project_id = @project_id AND e.store_id = @store_id AND e.space_id = @space_id
         AND (e.expires_at IS NULL OR e.expires_at > statement_timestamp())
+        AND (sqlc.narg(policy)::jsonb IS NULL OR EXISTS (
+            SELECT FROM memories AS m
+            WHERE m.project_id = @project_id AND m.store_id = @store_id AND m.id = e.memory_id
+                AND memory_policy_allows(sqlc.narg(policy)::jsonb, m.id, m.tags, m.store_id, @store_tags::jsonb)
+        ))
     ORDER BY e.embedding::halfvec(384) <=> @vector::halfvec(384)
     LIMIT 1
 )
