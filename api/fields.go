@@ -63,6 +63,22 @@ func readTags(field string, values []string) (map[string]string, error) {
 	return bag, checkTags(field, bag)
 }
 
+// readPairs reads a filter on tags, each as key:value. Values may hold colons and commas.
+func readPairs(field string, values []string) (map[string]string, error) {
+	bag := map[string]string{}
+	for _, pair := range values {
+		key, value, found := strings.Cut(pair, ":")
+		if !found {
+			return nil, errInvalid(field, "The tag %q has no colon; write key:value.", pair)
+		}
+		if other, twice := bag[key]; twice && other != value {
+			return nil, errInvalid(field, "The tag %q is asked for with two values, which no memory has.", key)
+		}
+		bag[key] = value
+	}
+	return bag, checkTags(field, bag)
+}
+
 // checkTags holds a bag of tags to the limits.
 func checkTags(field string, bag map[string]string) error {
 	for key, value := range bag {

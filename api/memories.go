@@ -331,7 +331,7 @@ type memoryListInput struct {
 }
 
 func (s *Server) memoryList(ctx context.Context, in *memoryListInput) (*pageOutput[MemoryBody], error) {
-	tags, err := readTags("query.tags", in.Tags)
+	tags, err := readPairs("query.tags", in.Tags)
 	if err != nil {
 		return nil, err
 	}

@@ -256,6 +256,33 @@ func TestMemoryWritesBesideADeniedMemory(t *testing.T) {
 	}
 }
 
+func TestMemoryLists(t *testing.T) {
+	t.Parallel()
+	s := start(t, config{NoWorker: true})
+	store := s.store(t, "lists", "")
+	s.remember(t, store, "One.", `, "tags": {"at": "10:30, sharp", "a": "b"}, "generation_id": "g1", "mechanism": "tool"`)
+	s.remember(t, store, "Two is something else.", `, "tags": {"a": "b"}, "generation_id": "g2"`)
+	memories, assertions := "/api/v1/memories?memory_store_id="+store+"&", "/api/v1/memory-stores/"+store+"/assertions?"
+	for path, want := range map[string]int{
+		memories + "tags=a:b": 2, memories + "tags=a:b&tags=at:10%3A30%2C%20sharp": 1, memories + "tags=a:c": 0, memories + "limit=1000": 2, memories + "offset=1": 1,
+		assertions + "generation_id=g1": 1, assertions + "mechanism=tool": 1, assertions + "mechanism=rule": 0, assertions + "outcome=created": 2,
+		assertions + "since=2100-01-01T00:00:00Z": 0, assertions + "since=2000-01-01T00:00:00Z": 2, assertions + "limit=1&offset=1": 1,
+	} {
+		if rows := s.get(t, path).data(t); len(rows) != want {
+			t.Errorf("%s gives %d, want %d", path, len(rows), want)
+		}
+	}
+	if rows := s.get(t, assertions).data(t); rows[0]["generation_id"] != "g2" {
+		t.Errorf("the newest is not first: %v", rows)
+	}
+	for _, path := range []string{
+		"/api/v1/memories", memories + "tags=a", memories + "tags=a:b&tags=a:c", memories + "limit=0", memories + "offset=-1",
+		assertions + "mechanism=dream", assertions + "outcome=lost", assertions + "since=monday", assertions + "limit=x",
+	} {
+		s.get(t, path).wantEnvelope(t, 400, "VALIDATION_FAILED")
+	}
+}
+
 func TestMemoryChanges(t *testing.T) {
 	t.Parallel()
 	s := start(t, config{NoWorker: true})
@@ -377,8 +404,29 @@ func TestMemoryExport(t *testing.T) {
 			t.Errorf("%q: %d %s", bad, got.status, got.body)
 		}
 	}
+	wrong := send("\n" + `{"content": "old", "invalidated_at": "2020-01-01T00:00:00Z"}` + "\n" + `{"content": "a"}` + "\n" + `{"content": " "}`)
+	if wrong.wantEnvelope(t, 400, "VALIDATION_FAILED"); !bytes.Contains(wrong.body, []byte("Line 4 ")) {
+		t.Errorf("line 4 is wrong: %s", wrong.body)
+	}
 	if got := rows(to); len(got) != 7 {
 		t.Errorf("%d memories after refused imports", len(got))
+	}
+}
+
+func TestALargeExportIsWhole(t *testing.T) {
+	t.Parallel()
+	s := start(t, config{NoWorker: true})
+	var lines strings.Builder
+	for i := range 1001 { // More than two steps of an export, all of one moment.
+		fmt.Fprintf(&lines, "{\"content\": \"Fact %d.\", \"created_at\": \"2026-01-02T03:04:05.678901Z\"}\n", i)
+	}
+	store := s.store(t, "large", "")
+	s.do(t, http.MethodPost, "/api/v1/memory-stores/"+store+"/import", strings.NewReader(lines.String()), "Content-Type", "application/x-ndjson").want(t, 200)
+	exported := s.raw(t, http.MethodGet, "/api/v1/memory-stores/"+store+"/export", nil).body
+	for i := range 1001 {
+		if n := bytes.Count(exported, fmt.Appendf(nil, "\"Fact %d.\"", i)); n != 1 {
+			t.Fatalf("fact %d is there %d times", i, n)
+		}
 	}
 }
 

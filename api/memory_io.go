@@ -117,14 +117,15 @@ func (s *Server) memoryImport(ctx context.Context, in *memoryImportInput) (*memo
 	}
 	options.DryRun = in.DryRun
 	out := &memoryImportOutput{Body: memoryImportBody{DryRun: in.DryRun}}
-	entries, err := s.readImport(ctx, in.RawBody, store, &out.Body)
+	entries, lines, err := s.readImport(ctx, in.RawBody, store, &out.Body)
 	if err != nil {
 		return nil, err
 	}
 	results, err := s.Memories.WriteBatch(ctx, options, entries)
 	var entry *memory.EntryError
-	if errors.As(err, &entry) {
-		return nil, errInvalid("body", "Memory %d can't be imported: %v.", entry.Index+1, entry.Err)
+	var invalid *memory.InvalidError
+	if errors.As(err, &entry) && errors.As(err, &invalid) {
+		return nil, errInvalid("body", "Line %d can't be imported: %s %s.", lines[entry.Index], invalid.Field, invalid.Message)
 	}
 	if err != nil {
 		return nil, memoryError(err)
@@ -142,9 +143,8 @@ func (s *Server) memoryImport(ctx context.Context, in *memoryImportInput) (*memo
 	return out, nil
 }
 
-// readImport reads the lines of an import; an error names the line.
-func (s *Server) readImport(ctx context.Context, body []byte, store db.MemoryStore, counts *memoryImportBody) ([]memory.Entry, error) {
-	var entries []memory.Entry
+// readImport reads the lines of an import, and says on which line each entry stands; an error names the line, too.
+func (s *Server) readImport(ctx context.Context, body []byte, store db.MemoryStore, counts *memoryImportBody) (entries []memory.Entry, numbers []int, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(body))
 	lines.Buffer(nil, maxImportBytes)
 	for number := 1; lines.Scan(); number++ {
@@ -153,7 +153,7 @@ func (s *Server) readImport(ctx context.Context, body []byte, store db.MemorySto
 		}
 		var line importLine
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return nil, errInvalid("body", "Line %d is no memory: it must be a JSON object as an export writes it.", number)
+			return nil, nil, errInvalid("body", "Line %d is no memory: it must be a JSON object as an export writes it.", number)
 		}
 		if line.InvalidatedAt != nil {
 			counts.PassedOver++
@@ -162,21 +162,22 @@ func (s *Server) readImport(ctx context.Context, body []byte, store db.MemorySto
 		line.Supersedes = ""
 		entry, err := s.entry(ctx, fmt.Sprintf("body.line %d", number), line.MemoryEntry, store)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !entry.SourceType.Valid() {
-			return nil, errInvalid("body", "Line %d has an unknown source_type.", number)
+			return nil, nil, errInvalid("body", "Line %d has an unknown source_type.", number)
 		}
 		entry.CreatedAt, entry.UpdatedAt = line.CreatedAt, line.UpdatedAt
+		numbers = append(numbers, number)
 		if entries = append(entries, entry); len(entries) > memory.MaxBatch {
-			return nil, errInvalid("body", "The import has more than %d memories; send it in parts.", memory.MaxBatch)
+			return nil, nil, errInvalid("body", "The import has more than %d memories; send it in parts.", memory.MaxBatch)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, errInvalid("body", "The lines can't be read: %v.", err)
+		return nil, nil, errInvalid("body", "The lines can't be read: %v.", err)
 	}
 	if len(entries) == 0 {
-		return nil, errInvalid("body", "The import has no valid memory.")
+		return nil, nil, errInvalid("body", "The import has no valid memory.")
 	}
-	return entries, nil
+	return entries, numbers, nil
 }
