@@ -99,8 +99,10 @@ func TestProjectOfARequest(t *testing.T) {
 
 	t.Run("AnUploadNamesItInItsForm", func(t *testing.T) {
 		t.Parallel()
-		both.upload(t, note("x", "y")...).wantError(t, 400, map[string]any{"code": "project_required"})
-		both.upload(t, with(note("Beta", "The valve of beta."), "project_id", s.projectB)...).want(t, 202)
+		third := s.admin.post(t, "/api/v1/projects", `{"name": "gamma"}`).want(t, 201).object(t)["id"].(string)
+		several := s.as(mint(t, map[string]any{"prj": []string{s.projectA, third}, "scope": "documents:*"}))
+		several.upload(t, note("x", "y")...).wantError(t, 400, map[string]any{"code": "project_required"})
+		several.upload(t, with(note("Gamma", "The valve of gamma."), "project_id", third)...).want(t, 202)
 		s.b.upload(t, with(note("x", "y"), "project_id", s.projectA)...).want(t, 404)
 	})
 
