@@ -32,17 +32,17 @@ func TestDeniedDocument(t *testing.T) {
 	onPath, onTag := map[string]any{"resource": []string{"srn:*:document:/secret/*"}}, map[string]any{"condition": map[string]any{"StringEquals": map[string]any{"soat:ResourceTag/hush": "yes"}}}
 	onID := map[string]any{"resource": []string{"srn:" + ts.projectA + ":document:" + secret, "srn:*:document:" + secretNote}}
 	memoryToo := map[string]any{"effect": "Deny", "action": "*", "resource": []string{"srn:*:memory:" + secretMemory}}
-	policy := func(action string, on map[string]any) map[string]any {
-		deny := map[string]any{"effect": "Deny", "action": action}
+	policy := func(actions []string, on map[string]any) map[string]any {
+		deny := map[string]any{"effect": "Deny", "action": actions}
 		for name, value := range on {
 			deny[name] = value
 		}
 		return map[string]any{"statement": []any{map[string]any{"effect": "Allow", "action": "*"}, deny, memoryToo}}
 	}
 	callers := map[string]*server{}
-	for _, action := range []string{"*", "documents:*", "documents:GetDocument"} {
+	for _, actions := range [][]string{{"*"}, {"documents:*"}, {"documents:GetDocument"}, {"knowledge:*", "documents:*"}} {
 		for name, on := range map[string]map[string]any{"path": onPath, "tag": onTag, "id": onID} {
-			callers[action+" by "+name] = ts.as(mint(t, map[string]any{"prj": ts.projectA, "policy": policy(action, on)}))
+			callers[strings.Join(actions, " and ")+" by "+name] = ts.as(mint(t, map[string]any{"prj": ts.projectA, "policy": policy(actions, on)}))
 		}
 	}
 	stored := ts.admin.post(t, "/api/v1/policies", fmt.Sprintf(`{"name": "no secrets", "document": {"statement": [{"effect": "Allow", "action": "*"},
@@ -128,6 +128,12 @@ func TestDeniedDocument(t *testing.T) {
 			hidden(t, "the same content", caller.upload(t, file("copy.md", "# Secret Title\n\nThe ore "+word+" is in the vault.")...), 409)
 			overwritten := caller.upload(t, with(file("x.md", "# Mine now"), "path", "/secret/plan.md")...)
 			hidden(t, "the same path", overwritten, 403)
+			// Who may write to the path learns that it is taken, as two documents can't stand there, and no more.
+			taken := http.StatusConflict
+			if !strings.HasSuffix(name, "by tag") && !strings.HasSuffix(name, "by id") {
+				taken = http.StatusForbidden
+			}
+			hidden(t, "the same path, if free", caller.upload(t, with(file("x.md", "# Mine now"), "path", "/secret/plan.md", "on_conflict", "reject")...), taken)
 		})
 	}
 	t.Run("without a project", func(t *testing.T) {
