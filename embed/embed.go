@@ -12,6 +12,13 @@ import (
 // white space, or nothing but control and format characters.
 var ErrBlank = errors.New("text is blank: it holds no token")
 
+// ErrBusy is what a model returns (wrapped) that has too much to do already. It is returned at once, not after a wait.
+var ErrBusy = errors.New("the model has too much to do already")
+
+// ErrUnavailable is what a model behind HTTP returns (wrapped) when its server can't be reached, or does not answer as it
+// should. It may well answer later.
+var ErrUnavailable = errors.New("the model's server can't be used")
+
 // Kind says what a text is to the model; some models put a different prefix before each.
 type Kind int
 
@@ -26,9 +33,9 @@ const (
 type Space struct {
 	// Model is the model's short name, such as "all-MiniLM-L6-v2".
 	Model string
-	// Precision is "int8" or "fp32".
+	// Precision is Int8, FP32 or Remote.
 	Precision string
-	// SHA256 is the hex digest of the weights file.
+	// SHA256 is the hex digest of the weights file; for a model behind HTTP, of what is known of it.
 	SHA256 string
 	// Dimensions is the number of components of each vector.
 	Dimensions int

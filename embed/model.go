@@ -14,6 +14,8 @@ const (
 	Int8 = "int8"
 	// FP32 is 32-bit floating point.
 	FP32 = "fp32"
+	// Remote is whatever the server has that runs the model.
+	Remote = "remote"
 )
 
 // Pooling says how a model's token vectors become one vector.
