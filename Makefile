@@ -49,9 +49,12 @@ run: setup ## serve, with data in ./.data unless KB_DATA_DIR names another folde
 bin/withdb: runtime
 	$(GO_BUILD) -o $@ ./db/dbtest/withdb
 
-setup/models: setup # the models that tests change between
+setup/models: setup # the models that tests change between, and what stands in for a reranker
 	bin/kb models pull bge-small-en-v1.5
 	bin/kb models pull bge-small-zh-v1.5
+	bin/kb models pull e5-small-v2
+	KB_MODEL_PRECISION=fp32 bin/kb models pull all-MiniLM-L6-v2
+	@$(PYTHON) scripts/setup.py stand-in
 
 test: setup/models bin/withdb ## run all tests
 	bin/withdb go test $(TESTFLAGS) ./...
@@ -59,7 +62,7 @@ test: setup/models bin/withdb ## run all tests
 test/race: setup/models bin/withdb ## run all tests under the race detector
 	bin/withdb go test -race $(TESTFLAGS) ./...
 
-fuzz: setup bin/withdb ## run each fuzz test for FUZZTIME (30s)
+fuzz: setup/models bin/withdb ## run each fuzz test for FUZZTIME (30s)
 	bin/withdb scripts/fuzz.sh $(FUZZTIME)
 
 eval: export KB_DATA_DIR ?= $(CURDIR)/.data/eval
@@ -72,10 +75,10 @@ cases: setup ## try public failure cases, whose generators are in CASES=DIR, on 
 contract: setup/models bin/withdb ## check answers against the knowledge API's own OpenAPI document CONTRACT=FILE
 	KB_KNOWLEDGE_CONTRACT="$(abspath $(CONTRACT))" bin/withdb go test -count 1 -run TestKnowledgeContract -v ./api
 
-bench: setup bin/withdb ## run the benchmarks COUNT times (1)
+bench: setup/models bin/withdb ## run the benchmarks COUNT times (1)
 	bin/withdb go test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
 
-bench/compare: setup bin/withdb ## compare ten runs of the benchmarks with those of the commit BASE (main)
+bench/compare: setup/models bin/withdb ## compare ten runs of the benchmarks with those of the commit BASE (main)
 	bin/withdb scripts/bench-compare.sh $(BASE)
 
 lint: tools ## find mistakes, wrong imports and unformatted code

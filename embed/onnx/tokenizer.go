@@ -65,7 +65,8 @@ func newTokenizer(data []byte) (*Tokenizer, error) {
 	}
 	kind := file.Normalizer.Type + ", " + file.PreTokenizer.Type + ", " + file.Model.Type
 	if kind != "BertNormalizer, BertPreTokenizer, WordPiece" {
-		return nil, fmt.Errorf("its parts are %q, only BERT's WordPiece can be read: serve this model over HTTP", kind)
+		return nil, fmt.Errorf("its parts are %q, only BERT's WordPiece can be read: have a server run this model and set "+
+			"KB_EMBEDDER_URL, or KB_RERANKER_URL for a reranker", kind)
 	}
 	orTrue := func(b *bool) bool { return b == nil || *b }
 	lower := orTrue(file.Normalizer.Lowercase)

@@ -76,7 +76,7 @@ func TestLoadTokenizerErrors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ file, want string }{
 		"NotJSON":      {`x`, "invalid character"},
-		"NotWordPiece": {`{"model": {"type": "Unigram"}}`, "over HTTP"},
+		"NotWordPiece": {`{"model": {"type": "Unigram"}}`, "KB_EMBEDDER_URL"},
 		"NoSpecialTokens": {`{"normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type": "BertPreTokenizer"},
 			"model": {"type": "WordPiece", "unk_token": "[UNK]"}}`, "vocabulary has no"},
 	} {
