@@ -1,6 +1,6 @@
-// Package onnx runs BERT-shaped embedding models in the process: WordPiece tokens, one ONNX session, pooling. It fetches
-// no files (models does) and needs cgo and libonnxruntime. Its invariant: the vector of a text depends on the text, its
-// kind and the model only. Texts go through the graph one at a time and unpadded, because dynamic int8 gives another
+// Package onnx runs BERT-shaped embedding models and rerankers in the process: WordPiece tokens, one ONNX session, pooling. It
+// fetches no files (models does) and needs cgo and libonnxruntime. Its invariant: the vector of a text depends on the text,
+// its kind and the model only. Texts go through the graph one at a time and unpadded, because dynamic int8 gives another
 // vector for the same text in another batch, and because batches are no faster on a CPU.
 package onnx
 
@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	ort "github.com/yalue/onnxruntime_go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kb-search/kb/embed"
@@ -35,9 +36,12 @@ type Options struct {
 	Device string
 	// Threads is the number of threads inside one run. Defaults to 1: more shorten one text a little and cost CPU time.
 	Threads int
-	// Parallel is the number of texts of one Embed call that run at once. Defaults to runtime.GOMAXPROCS(0), which
-	// follows the CPU quota of a container. Calls never wait for one another, but passages let queries go first.
+	// Parallel is the number of texts of one Embed call that run at once, or of a reranker's batches. Defaults to
+	// runtime.GOMAXPROCS(0), which follows the CPU quota of a container. Calls of Embed never wait for one another, but
+	// passages let queries go first.
 	Parallel int
+	// Queue is the number of pairs that may wait for a reranker, of all requests. Defaults to 128. An embedder has none.
+	Queue int
 }
 
 // Embedder is a model in this process. It is safe for concurrent use and implements embed.Embedder.
@@ -89,11 +93,20 @@ func open(ctx context.Context, options Options) (*Embedder, error) {
 		return nil, err
 	}
 	options.Threads = max(options.Threads, 1)
-	session, err := openSession(weights, model.Dimensions, options.Threads, options.Device)
+	session, err := openSession(weights, func(output ort.InputOutputInfo) (outputShape, error) {
+		shape := output.Dimensions
+		if len(shape) != 3 || output.DataType != ort.TensorElementDataTypeFloat || shape[2] <= 0 {
+			return nil, fmt.Errorf("output %q is %s %v, wanted float [texts, tokens, dimensions]", output.Name, output.DataType, shape)
+		}
+		if model.Dimensions != 0 && int64(model.Dimensions) != shape[2] {
+			return nil, fmt.Errorf("output %q has %d dimensions, wanted %d", output.Name, shape[2], model.Dimensions)
+		}
+		model.Dimensions = int(shape[2])
+		return func(rows, length int64) ort.Shape { return ort.NewShape(rows, length, shape[2]) }, nil
+	}, options.Threads, options.Device)
 	if err != nil {
 		return nil, fmt.Errorf("load graph %s: %w", embed.ModelFile, err)
 	}
-	model.Dimensions = session.dimensions
 	return &Embedder{
 		model: model, tokenizer: tokenizer, session: session, gate: process, threads: options.Threads, parallel: options.Parallel,
 		space: embed.Space{Model: model.Name, Precision: options.Precision, SHA256: digest, Dimensions: model.Dimensions},
@@ -151,7 +164,7 @@ func (e *Embedder) embedOne(ctx context.Context, kind embed.Kind, text string) (
 		defer done()
 	}
 	ids := e.tokenizer.encode(e.model.Window, e.model.Prefix(kind), text)
-	tokens, err := e.session.run(ctx, ids)
+	tokens, err := e.session.run(ctx, single(ids))
 	if err != nil {
 		return nil, err
 	}

@@ -97,6 +97,33 @@ func TestMeaningIsNear(t *testing.T) {
 	}
 }
 
+// e5 puts a prefix before texts of both kinds, so that one text has a vector as query and another as passage.
+func TestE5(t *testing.T) {
+	t.Parallel()
+	embedder, err := onnx.Open(t.Context(), onnxtest.OptionsOf(t, "e5-small-v2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = embedder.Close() }()
+	const question = "How do I repair a leaking pump?"
+	passages, err := embedder.Embed(t.Context(), embed.Passage, []string{
+		"Replacing the seal stops water from escaping the pump.", "The orchestra plays Mozart on Sunday.", question, "query: " + question,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := embedOne(t, embedder, question)
+	if near, far := cosine(asked, passages[0]), cosine(asked, passages[1]); near < far+0.05 {
+		t.Errorf("near %v, far %v", near, far)
+	}
+	if slices.Equal(asked, passages[2]) || slices.Equal(asked, passages[3]) {
+		t.Error("a query has the vector of a passage")
+	}
+	if embedder.Space().Dimensions != 384 || embedder.Window() != 512 {
+		t.Errorf("%+v, window %d", embedder.Space(), embedder.Window())
+	}
+}
+
 func TestTextBeyondTheWindowIsCut(t *testing.T) {
 	t.Parallel()
 	embedder := onnxtest.Real(t)

@@ -22,29 +22,27 @@ type session struct {
 	dynamic *ort.DynamicAdvancedSession
 	// inputs are the graph's inputs in order, of the three that BERT has.
 	inputs []string
-	// dimensions is the length of the output's last axis.
-	dimensions int
-	device     embed.Device
+	// output is the shape of the first output for so many sequences of so many tokens.
+	output outputShape
+	device embed.Device
 
 	// open is read-locked by each run and locked by close only, so that runs never wait for one another.
 	open   sync.RWMutex
 	closed bool
 }
 
-// openSession loads a graph. Its first output must have the shape [texts, tokens, dimensions]; dimensions 0 accepts any.
-// device is one of embed's; on embed.DeviceAuto a GPU that can't be used is no error.
-func openSession(path string, dimensions, threads int, device string) (*session, error) {
+type outputShape func(rows, length int64) ort.Shape
+
+// openSession loads a graph whose first output check accepts. device is one of embed's; on embed.DeviceAuto a GPU that can't
+// be used is no error.
+func openSession(path string, check func(ort.InputOutputInfo) (outputShape, error), threads int, device string) (*session, error) {
 	inputs, output, err := probe(path)
 	if err != nil {
 		return nil, err
 	}
-	shape := output.Dimensions
-	if len(shape) != 3 || output.DataType != ort.TensorElementDataTypeFloat || shape[2] <= 0 {
-		return nil, fmt.Errorf("output %q is %s %v, wanted float [texts, tokens, dimensions]",
-			output.Name, output.DataType, shape)
-	}
-	if dimensions != 0 && int64(dimensions) != shape[2] {
-		return nil, fmt.Errorf("output %q has %d dimensions, wanted %d", output.Name, shape[2], dimensions)
+	shape, err := check(output)
+	if err != nil {
+		return nil, err
 	}
 	options, err := sessionOptions(threads)
 	if err != nil {
@@ -59,7 +57,7 @@ func openSession(path string, dimensions, threads int, device string) (*session,
 	if err != nil {
 		return nil, err
 	}
-	return &session{dynamic: dynamic, inputs: inputs, dimensions: int(shape[2]), device: chosen}, nil
+	return &session{dynamic: dynamic, inputs: inputs, output: shape, device: chosen}, nil
 }
 
 // chooseDevice adds the GPU to the options when it is wanted and can be used.
@@ -136,9 +134,43 @@ func sessionOptions(threads int) (*ort.SessionOptions, error) {
 	return options, nil
 }
 
-// run returns the token vectors of one text, one after the other: len(ids) x dimensions numbers. When ctx ends, the
-// runtime is told to stop between two nodes of the graph, and ctx's error is returned.
-func (s *session) run(ctx context.Context, ids []int64) ([]float32, error) {
+// batch is some sequences of tokens, one after the other, each filled up to the same length.
+type batch struct {
+	rows, length int
+	// ids are the tokens, mask has 1 for a token and 0 for what fills up, types has 1 for the second text of a pair.
+	ids, mask, types []int64
+}
+
+func newBatch(rows, length int) batch {
+	size := rows * length
+	return batch{rows: rows, length: length, ids: make([]int64, size), mask: make([]int64, size), types: make([]int64, size)}
+}
+
+// single is one text, which needs no filling up.
+func single(ids []int64) batch {
+	b := newBatch(1, len(ids))
+	copy(b.ids, ids)
+	for i := range b.mask {
+		b.mask[i] = 1
+	}
+	return b
+}
+
+// input is the data of the graph's input of that name, one of those that probe accepts.
+func (b batch) input(name string) []int64 {
+	switch name {
+	case "attention_mask":
+		return b.mask
+	case "token_type_ids":
+		return b.types
+	default:
+		return b.ids
+	}
+}
+
+// run returns the graph's output. When ctx ends, the runtime is told to stop between two nodes of the graph, and ctx's error
+// is returned.
+func (s *session) run(ctx context.Context, b batch) ([]float32, error) {
 	s.open.RLock()
 	defer s.open.RUnlock()
 	if s.closed {
@@ -155,22 +187,13 @@ func (s *session) run(ctx context.Context, ids []int64) ([]float32, error) {
 		}
 	}()
 	for _, name := range s.inputs {
-		data := ids
-		if name != "input_ids" {
-			data = make([]int64, len(ids))
-		}
-		if name == "attention_mask" {
-			for i := range data {
-				data[i] = 1
-			}
-		}
-		tensor, err := ort.NewTensor(ort.NewShape(1, int64(len(ids))), data)
+		tensor, err := ort.NewTensor(ort.NewShape(int64(b.rows), int64(b.length)), b.input(name))
 		if err != nil {
 			return nil, err
 		}
 		inputs = append(inputs, tensor)
 	}
-	output, err := ort.NewEmptyTensor[float32](ort.NewShape(1, int64(len(ids)), int64(s.dimensions)))
+	output, err := ort.NewEmptyTensor[float32](s.output(int64(b.rows), int64(b.length)))
 	if err != nil {
 		return nil, err
 	}
