@@ -17,6 +17,7 @@ import (
 
 	"github.com/kb-search/kb/api/auth"
 	"github.com/kb-search/kb/embed"
+	"github.com/kb-search/kb/embed/remote"
 	"github.com/kb-search/kb/worker/chunk"
 	"github.com/kb-search/kb/worker/docling"
 )
@@ -64,15 +65,30 @@ type Config struct {
 	// CORSOrigins are the web origins whose pages may call the server, separated by commas; * stands for all. Defaults to none.
 	CORSOrigins []string `env:"KB_CORS_ORIGINS"`
 
-	// Model is the embedding model, by name. Defaults to all-MiniLM-L6-v2.
+	// Model is the embedding model, by name; where KB_MODEL_PRECISION is remote, the name that the server knows it by. One that
+	// kb does not know needs a file kb-model.json in its folder or hub repository, such as
+	// {"window": 512, "pooling": "mean", "query_prefix": "query: ", "passage_prefix": "passage: "}. Defaults to all-MiniLM-L6-v2.
 	Model string `env:"KB_MODEL" envDefault:"all-MiniLM-L6-v2"`
-	// ModelPrecision is int8 or fp32. Defaults to int8.
-	ModelPrecision string `env:"KB_MODEL_PRECISION" envDefault:"int8"`
+	// ModelPrecision is int8, fp32, or remote for what the server of KB_EMBEDDER_URL has. Defaults to int8, with KB_EMBEDDER_URL to
+	// remote.
+	ModelPrecision string `env:"KB_MODEL_PRECISION"`
 	// Device is what models run on: cpu, cuda, or auto for the GPU where there is one. Defaults to auto.
 	Device string `env:"KB_DEVICE" envDefault:"auto"`
-	// ModelDir is a folder with model.onnx and tokenizer.json to take the model from. Defaults to the cache folder, filled
-	// from the model hub or from Maven.
+	// ModelDir is a folder with model.onnx and tokenizer.json to take the model from, and kb-model.json for one that kb does not
+	// know. Defaults to the cache folder, filled from the model hub or from Maven.
 	ModelDir string `env:"KB_MODEL_DIR"`
+	// EmbedderURL is the address of a server that runs the embedding model, with an API like OpenAI's, such as
+	// http://localhost:8081/v1; /embeddings is put behind it. Defaults to none: the model runs in the process.
+	EmbedderURL string `env:"KB_EMBEDDER_URL"`
+	// EmbedderKey is sent to that server as a bearer token. Defaults to none.
+	EmbedderKey Secret `env:"KB_EMBEDDER_KEY"`
+	// EmbedderTimeout bounds one request to that server; the query of a search waits three seconds at most. Defaults to 30s.
+	EmbedderTimeout time.Duration `env:"KB_EMBEDDER_TIMEOUT" envDefault:"30s"`
+	// EmbedderBatch is the largest number of texts in one request to that server. Defaults to 32.
+	EmbedderBatch int `env:"KB_EMBEDDER_BATCH" envDefault:"32"`
+	// EmbedderWindow is the largest number of tokens of a text for that server, by an estimate that is meant to be too high; a known
+	// model's own window bounds it. Defaults to 512.
+	EmbedderWindow int `env:"KB_EMBEDDER_WINDOW" envDefault:"512"`
 	// OnnxRuntime is the path of libonnxruntime. Defaults to the one in the cache folder.
 	OnnxRuntime string `env:"KB_ONNXRUNTIME"`
 	// EmbedThreads is the number of threads inside one run of the model. Defaults to 1.
@@ -88,6 +104,29 @@ type Config struct {
 	HubToken Secret `env:"HF_TOKEN"`
 	// HubOffline forbids fetching models over the network. Defaults to false.
 	HubOffline bool `env:"HF_HUB_OFFLINE" envDefault:"false"`
+
+	// RerankEnabled loads a reranker, which reads query and candidates together. Defaults to false.
+	RerankEnabled bool `env:"KB_RERANK_ENABLED" envDefault:"false"`
+	// RerankerModel is the reranker, by name: in the process one with an ONNX form on the model hub and a WordPiece tokenizer, at the
+	// precision of KB_MODEL_PRECISION; else what the server of KB_RERANKER_URL knows it by. The default needs that server. Defaults to
+	// BAAI/bge-reranker-v2-m3.
+	RerankerModel string `env:"KB_RERANKER_MODEL" envDefault:"BAAI/bge-reranker-v2-m3"`
+	// RerankerDir is a folder with the reranker's model.onnx and tokenizer.json. Defaults to the cache folder, filled from the model
+	// hub.
+	RerankerDir string `env:"KB_RERANKER_DIR"`
+	// RerankerURL is the full address of a server that runs the reranker, such as http://localhost:8082/rerank. Defaults to none: the
+	// reranker runs in the process.
+	RerankerURL string `env:"KB_RERANKER_URL"`
+	// RerankerKey is sent to that server as a bearer token. Defaults to none.
+	RerankerKey Secret `env:"KB_RERANKER_KEY"`
+	// RerankerAPI is what that server speaks: tei, jina or cohere. Defaults to jina for an address that ends in /v1/rerank, cohere for
+	// /v2/rerank, else tei.
+	RerankerAPI string `env:"KB_RERANKER_API"`
+	// RerankCandidates is how many results of a search are reranked. Defaults to 40.
+	RerankCandidates int `env:"KB_RERANK_CANDIDATES" envDefault:"40"`
+	// RerankTimeoutMS is how many milliseconds a search waits for its reranking; past it, it has its plain order. A reranker of six
+	// layers takes about half a second for 40 chunks on two CPUs, and more when several searches come at once. Defaults to 2000.
+	RerankTimeoutMS int `env:"KB_RERANK_TIMEOUT_MS" envDefault:"2000"`
 
 	// Workers is the number of ingestion jobs that a process works on at once. Defaults to 1.
 	Workers int `env:"KB_WORKERS" envDefault:"1"`
@@ -159,6 +198,12 @@ func LoadConfig(environment map[string]string) (Config, error) {
 		}
 		config.CacheDir = filepath.Join(dir, "kb")
 	}
+	if config.ModelPrecision == "" {
+		config.ModelPrecision = embed.Int8
+		if config.EmbedderURL != "" {
+			config.ModelPrecision = embed.Remote
+		}
+	}
 	if config.OnnxRuntime == "" {
 		config.OnnxRuntime = filepath.Join(config.CacheDir, "onnxruntime-1.32.0", "libonnxruntime.so.1.32.0")
 	}
@@ -210,7 +255,26 @@ func (c Config) Validate() error {
 	check(c.DataDir != "", "KB_DATA_DIR is empty: name a folder")
 	check(c.StorageURL == "" || validStorage(c.StorageURL), "KB_STORAGE_URL is %q: write an address that begins with s3://, gs://, azblob:// or file:///", c.StorageURL)
 	check(c.DatabaseConns >= 4, "KB_DATABASE_CONNS is %d: at least 4 are needed", c.DatabaseConns)
-	check(c.ModelPrecision == embed.Int8 || c.ModelPrecision == embed.FP32, "KB_MODEL_PRECISION is %q: write int8 or fp32", c.ModelPrecision)
+	check(c.Model != "", "KB_MODEL is empty: name a model")
+	check(slices.Contains([]string{embed.Int8, embed.FP32, embed.Remote}, c.ModelPrecision), "KB_MODEL_PRECISION is %q: write int8, fp32 or remote", c.ModelPrecision)
+	check(c.ModelPrecision != embed.Remote || c.EmbedderURL != "", "KB_MODEL_PRECISION is remote: that needs KB_EMBEDDER_URL")
+	check(c.ModelPrecision != embed.Remote || c.ModelDir == "", "KB_MODEL_DIR is set, but the model is the one of KB_EMBEDDER_URL: keep one")
+	if c.EmbedderURL != "" {
+		err := embedderOptions(c, c.Model).Validate()
+		check(err == nil, "KB_EMBEDDER_*: %v", err)
+	}
+	check(c.EmbedderTimeout > 0, "KB_EMBEDDER_TIMEOUT is %s: write a time above 0, such as 30s", c.EmbedderTimeout)
+	check(c.EmbedderBatch >= 1, "KB_EMBEDDER_BATCH is %d: write 1 or more", c.EmbedderBatch)
+	check(c.EmbedderWindow >= 64, "KB_EMBEDDER_WINDOW is %d: write 64 or more", c.EmbedderWindow)
+	check(c.RerankerModel != "", "KB_RERANKER_MODEL is empty: name a model")
+	check(c.RerankerURL == "" || c.RerankerDir == "", "KB_RERANKER_URL and KB_RERANKER_DIR are both set: keep one")
+	if c.RerankerURL != "" {
+		_, err := remote.NewReranker(rerankerOptions(c))
+		check(err == nil, "KB_RERANKER_*: %v", err)
+	}
+	check(slices.Contains([]string{"", remote.TEI, remote.Jina, remote.Cohere}, c.RerankerAPI), "KB_RERANKER_API is %q: write tei, jina or cohere", c.RerankerAPI)
+	check(c.RerankCandidates >= 1 && c.RerankCandidates <= 200, "KB_RERANK_CANDIDATES is %d: write a number from 1 to 200", c.RerankCandidates)
+	check(c.RerankTimeoutMS >= 1, "KB_RERANK_TIMEOUT_MS is %d: write 1 or more", c.RerankTimeoutMS)
 	check(slices.Contains([]string{embed.DeviceAuto, embed.DeviceCPU, embed.DeviceCUDA}, c.Device), "KB_DEVICE is %q: write auto, cpu or cuda", c.Device)
 	check(c.EmbedThreads >= 1, "KB_EMBED_THREADS is %d: write 1 or more", c.EmbedThreads)
 	check(c.EmbedParallel >= 0, "KB_EMBED_PARALLEL is %d: write 0 or more", c.EmbedParallel)

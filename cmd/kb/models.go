@@ -28,16 +28,17 @@ func (a *app) models(ctx context.Context, args []string) error {
 }
 
 func (a *app) modelsPull(ctx context.Context, name string) error {
+	precision := localPrecision(a.config)
 	options := pullOptions(a.config, a.stderr, newLogger(a.stderr, a.config))
-	model, err := models.Describe(ctx, options, name, a.config.ModelPrecision)
+	model, err := models.Describe(ctx, options, name, precision)
 	if err != nil {
 		return err
 	}
-	dir, err := models.Pull(ctx, options, model, a.config.ModelPrecision)
+	dir, err := models.Pull(ctx, options, model, precision)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s %s is in %s\n", model.Name, a.config.ModelPrecision, dir)
+	_, err = fmt.Fprintf(a.stdout, "%s %s is in %s\n", model.Name, precision, dir)
 	return err
 }
 

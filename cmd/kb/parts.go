@@ -19,6 +19,7 @@ import (
 	"github.com/kb-search/kb/embed"
 	"github.com/kb-search/kb/embed/models"
 	"github.com/kb-search/kb/embed/onnx"
+	"github.com/kb-search/kb/embed/remote"
 	"github.com/kb-search/kb/worker"
 	"github.com/kb-search/kb/worker/docling"
 	"github.com/kb-search/kb/worker/job"
@@ -33,6 +34,7 @@ type parts struct {
 	// configured is the number of the embedding space of KB_MODEL, which is not always the active one.
 	configured int32
 	device     embed.Device
+	reranking  reranking
 	closers    []func() error
 }
 
@@ -91,21 +93,17 @@ func (p *parts) openDatabase(ctx context.Context, config Config, logger *slog.Lo
 // openModels opens the model of KB_MODEL, and the one that the stored vectors were made by when it is another: that one
 // answers until a reindex has taken over.
 func (p *parts) openModels(ctx context.Context, config Config, progress io.Writer, logger *slog.Logger) error {
-	model, err := models.Describe(ctx, pullOptions(config, progress, logger), config.Model, config.ModelPrecision)
-	if err != nil {
-		return fmt.Errorf("read KB_MODEL: %w", err)
-	}
-	configured, err := p.openModel(ctx, config, model, progress, logger)
+	configured, err := p.openConfigured(ctx, config, progress, logger)
 	if err != nil {
 		return err
 	}
+	wanted := configured.Space()
 	p.spaces = worker.NewSpaces(p.pool, func(ctx context.Context, space embed.Space) (embed.Embedder, error) {
-		if space == configured.Space() {
+		if space == wanted {
 			return configured, nil
 		}
-		return p.openSpace(ctx, config, model.Name, space, progress, logger)
+		return p.openSpace(ctx, config, wanted.Model, space, progress, logger)
 	})
-	wanted := configured.Space()
 	space, err := db.EnsureSpace(ctx, p.pool, db.EmbeddingSpaceInsertParams{
 		Model: wanted.Model, Precision: wanted.Precision, Sha256: wanted.SHA256, Dimensions: int32(wanted.Dimensions),
 	})
@@ -119,24 +117,49 @@ func (p *parts) openModels(ctx context.Context, config Config, progress io.Write
 	}
 	if active.ID != space.ID {
 		logger.WarnContext(ctx, "searches use another model than KB_MODEL until a reindex: POST /api/v1/reindex",
-			slog.String("model", active.Space().Model), slog.String("configured", model.Name))
+			slog.String("model", active.Space().Model), slog.String("configured", wanted.Model))
 	}
 	return worker.CheckChunking(configured, chunking(config))
 }
 
+// openConfigured opens the model of KB_MODEL.
+func (p *parts) openConfigured(ctx context.Context, config Config, progress io.Writer, logger *slog.Logger) (embed.Embedder, error) {
+	if config.ModelPrecision == embed.Remote {
+		return p.openRemote(ctx, config, logger)
+	}
+	model, err := models.Describe(ctx, pullOptions(config, progress, logger), config.Model, config.ModelPrecision)
+	if err != nil {
+		return nil, fmt.Errorf("read KB_MODEL: %w", err)
+	}
+	return p.openModel(ctx, config, model, progress, logger)
+}
+
 // openSpace opens the model that made the vectors of a space. configured is the name of KB_MODEL's.
 func (p *parts) openSpace(ctx context.Context, config Config, configured string, space embed.Space, progress io.Writer, logger *slog.Logger) (embed.Embedder, error) {
-	if space.Model != configured {
-		config.ModelDir = "" // It holds the files of KB_MODEL.
-	}
-	config.ModelPrecision = space.Precision
-	model, err := models.Describe(ctx, pullOptions(config, progress, logger), space.Model, space.Precision)
-	if err != nil {
-		return nil, err
-	}
-	embedder, err := p.openModel(ctx, config, model, progress, logger)
-	if err != nil {
-		return nil, err
+	var embedder embed.Embedder
+	if space.Precision == embed.Remote {
+		if config.EmbedderURL == "" {
+			return nil, fmt.Errorf("%s runs behind HTTP: set KB_EMBEDDER_URL, and KB_MODEL_PRECISION to int8 or fp32 for the other model", space.Model)
+		}
+		options := embedderOptions(config, space.Model)
+		options.Model.Dimensions = space.Dimensions
+		known, err := remote.NewEmbedder(options)
+		if err != nil {
+			return nil, err
+		}
+		embedder = p.addRemote(ctx, config, known, logger)
+	} else {
+		if space.Model != configured {
+			config.ModelDir = "" // It holds the files of KB_MODEL.
+		}
+		config.ModelPrecision = space.Precision
+		model, err := models.Describe(ctx, pullOptions(config, progress, logger), space.Model, space.Precision)
+		if err != nil {
+			return nil, err
+		}
+		if embedder, err = p.openModel(ctx, config, model, progress, logger); err != nil {
+			return nil, err
+		}
 	}
 	if found := embedder.Space(); found != space {
 		return nil, fmt.Errorf("the files of %s (%s) have changed: SHA-256 %.12s, wanted %.12s", space.Model, space.Precision, found.SHA256, space.SHA256)
@@ -159,11 +182,74 @@ func (p *parts) openModel(ctx context.Context, config Config, model embed.Model,
 	p.closers = append(p.closers, embedder.Close)
 	p.device = embedder.Device()
 	logger.InfoContext(ctx, "model ready", slog.String("model", model.Name), slog.String("precision", config.ModelPrecision),
-		slog.Int("window", model.Window), slog.String("device", p.device.Name))
-	if config.QueryCacheBytes > 0 {
-		return embed.NewCache(embedder, config.QueryCacheBytes), nil
+		slog.Int("window", model.Window), slog.String("device", p.device.Name), slog.String("reason", p.device.Reason))
+	return withCache(config, embedder), nil
+}
+
+// openRemote opens KB_MODEL behind KB_EMBEDDER_URL. A server that does not answer for some seconds is no error where the
+// database knows the size of its vectors from before.
+func (p *parts) openRemote(ctx context.Context, config Config, logger *slog.Logger) (embed.Embedder, error) {
+	options := embedderOptions(config, config.Model)
+	embedder, err := remote.OpenEmbedder(ctx, options)
+	if errors.Is(err, embed.ErrUnavailable) {
+		known, listErr := p.knownDimensions(ctx, remote.Space(options.Model))
+		switch {
+		case listErr != nil:
+			return nil, errors.Join(err, listErr)
+		case known == 0:
+			return nil, fmt.Errorf("%w; it has to answer once, so that the size of its vectors is known", err)
+		}
+		logger.WarnContext(ctx, "the embedding server does not answer: searches go by words until it does, and uploads wait", slog.Any("error", err))
+		options.Model.Dimensions = known
+		embedder, err = remote.NewEmbedder(options)
 	}
-	return embedder, nil
+	if err != nil {
+		return nil, err
+	}
+	return p.addRemote(ctx, config, embedder, logger), nil
+}
+
+// addRemote makes a model behind HTTP one of the parts.
+func (p *parts) addRemote(ctx context.Context, config Config, embedder *remote.Embedder, logger *slog.Logger) embed.Embedder {
+	p.closers = append(p.closers, embedder.Close)
+	p.device = embed.Device{Name: embed.DeviceCPU, Reason: "a server runs the model (KB_EMBEDDER_URL)"}
+	logger.InfoContext(ctx, "model ready", slog.String("model", embedder.Space().Model), slog.String("precision", embed.Remote),
+		slog.Int("window", embedder.Window()), slog.Int("dimensions", embedder.Space().Dimensions))
+	return withCache(config, embedder)
+}
+
+// knownDimensions gives the size of the vectors of a space whose size is not known, as the database has it; 0 when it has not.
+func (p *parts) knownDimensions(ctx context.Context, space embed.Space) (int, error) {
+	rows, err := db.New().EmbeddingSpaceList(ctx, p.pool)
+	if err != nil {
+		return 0, fmt.Errorf("list the embedding spaces: %w", err)
+	}
+	for _, row := range rows {
+		if row.Model == space.Model && row.Precision == space.Precision && row.Sha256 == space.SHA256 {
+			return int(row.Dimensions), nil
+		}
+	}
+	return 0, nil
+}
+
+func withCache(config Config, embedder embed.Embedder) embed.Embedder {
+	if config.QueryCacheBytes > 0 {
+		return embed.NewCache(embedder, config.QueryCacheBytes)
+	}
+	return embedder
+}
+
+// embedderOptions are those of a model behind KB_EMBEDDER_URL. What kb knows of it by name is used; its name is sent as it is
+// written.
+func embedderOptions(config Config, name string) remote.EmbedderOptions {
+	model, err := embed.Lookup(name)
+	if err != nil || config.EmbedderWindow < model.Window {
+		model.Window = config.EmbedderWindow
+	}
+	model.Name = name
+	return remote.EmbedderOptions{
+		URL: config.EmbedderURL, Key: config.EmbedderKey.Reveal(), Model: model, Timeout: config.EmbedderTimeout, Batch: config.EmbedderBatch,
+	}
 }
 
 func chunking(config Config) job.Chunking {

@@ -76,6 +76,7 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 		return quietCancel(ctx, err)
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
+	p.openReranker(ctx, a.config, a.stderr, logger)
 	jobs, err := job.NewInserter(p.pool)
 	if err != nil {
 		return err

@@ -64,6 +64,12 @@ type EmbedderOptions struct {
 	HTTP *http.Client
 }
 
+// Validate says what is wrong with the options, without asking the server.
+func (o EmbedderOptions) Validate() error {
+	_, err := newEmbedder(o)
+	return err
+}
+
 // Embedder is a model behind HTTP. It is safe for concurrent use and implements embed.Embedder.
 //
 // A request that fails for now is made again, after a wait that doubles, or as long as the server asks for: for passages four
