@@ -32,6 +32,9 @@ func TestLoadConfig(t *testing.T) {
 			{"Model", config.Model, "all-MiniLM-L6-v2"},
 			{"ModelPrecision", config.ModelPrecision, embed.Int8},
 			{"HubOffline", config.HubOffline, false},
+			{"RerankEnabled", config.RerankEnabled, false},
+			{"RerankerModel", config.RerankerModel, embed.DefaultReranker},
+			{"RerankCandidates", config.RerankCandidates, 40},
 			{"SearchTimeout", config.SearchTimeout, 10 * time.Second},
 			{"URL", config.URL, "http://localhost:8080"},
 			{"OnnxRuntime", filepath.Dir(filepath.Dir(config.OnnxRuntime)), "cache"},
@@ -54,6 +57,20 @@ func TestLoadConfig(t *testing.T) {
 		}
 		if config.Addr != ":8080" || config.Workers != 1 {
 			t.Errorf("got %q and %d", config.Addr, config.Workers)
+		}
+	})
+
+	t.Run("PrecisionFollowsTheServer", func(t *testing.T) {
+		t.Parallel()
+
+		for want, environment := range map[string]map[string]string{
+			embed.Int8:   {},
+			embed.Remote: {"KB_EMBEDDER_URL": "http://localhost"},
+			embed.FP32:   {"KB_EMBEDDER_URL": "http://localhost", "KB_MODEL_PRECISION": "fp32"},
+		} {
+			if config, err := LoadConfig(environment); err != nil || config.ModelPrecision != want {
+				t.Errorf("got %s, %v, want %s", config.ModelPrecision, err, want)
+			}
 		}
 	})
 
@@ -82,6 +99,21 @@ func TestLoadConfig(t *testing.T) {
 				`KB_ADDR is "8080"`, `KB_MODEL_PRECISION is "int4"`, "KB_WORKERS is 0", "KB_SEARCH_TIMEOUT is -1s",
 				`KB_LOG_LEVEL is "loud"`, `KB_LOG_FORMAT is "xml"`, `KB_URL is "localhost"`,
 			},
+		},
+		"AllThatIsWrongWithModelsIsReportedAtOnce": {
+			map[string]string{
+				"KB_MODEL_PRECISION": "remote", "KB_MODEL_DIR": "a", "KB_EMBEDDER_TIMEOUT": "0s", "KB_EMBEDDER_BATCH": "0", "KB_EMBEDDER_WINDOW": "9",
+				"KB_RERANKER_DIR": "a", "KB_RERANKER_URL": "host/rerank", "KB_RERANK_CANDIDATES": "201", "KB_RERANK_TIMEOUT_MS": "0",
+			},
+			[]string{
+				"KB_MODEL_PRECISION is remote: that needs KB_EMBEDDER_URL", "KB_MODEL_DIR is set", "KB_EMBEDDER_TIMEOUT is 0s", "KB_EMBEDDER_BATCH is 0",
+				"KB_EMBEDDER_WINDOW is 9", "KB_RERANKER_URL and KB_RERANKER_DIR are both set", "KB_RERANKER_URL must begin with http",
+				"KB_RERANK_CANDIDATES is 201", "KB_RERANK_TIMEOUT_MS is 0",
+			},
+		},
+		"AddressesOfModelsAreChecked": {
+			map[string]string{"KB_EMBEDDER_URL": "http://a:hush@host", "KB_RERANKER_API": "vespa"},
+			[]string{"KB_EMBEDDER_URL must not hold a user name", `KB_RERANKER_API is "vespa"`},
 		},
 		"AllUnreadableValuesAreReportedAtOnce": {
 			map[string]string{"KB_WORKERS": "many", "KB_SEARCH_TIMEOUT": "soon", "HF_HUB_OFFLINE": "perhaps"},

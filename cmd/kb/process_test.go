@@ -300,3 +300,11 @@ func write(t *testing.T, dir string, files map[string]string) {
 		}
 	}
 }
+
+// link puts a file into a folder without a copy of it.
+func link(t *testing.T, file, path string) {
+	t.Helper()
+	if err := os.Symlink(file, path); err != nil {
+		t.Fatal(err)
+	}
+}
