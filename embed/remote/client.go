@@ -86,6 +86,8 @@ type fault struct {
 	status int
 	// temporary says that it may well go right later.
 	temporary bool
+	// late says that the server had all its time. To ask again would only add to what it has to do.
+	late bool
 	// after is how long the server asks to be left alone, 0 when it does not say.
 	after time.Duration
 }
@@ -125,7 +127,7 @@ func (c *client) post(ctx context.Context, question any, limit int64, answer any
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case within.Err() != nil:
-		return &fault{message: fmt.Sprintf("it did not answer within %s", c.timeout), temporary: true}
+		return &fault{message: fmt.Sprintf("it did not answer within %s", c.timeout), temporary: true, late: true}
 	default:
 		return err
 	}

@@ -73,8 +73,8 @@ func (o EmbedderOptions) Validate() error {
 // Embedder is a model behind HTTP. It is safe for concurrent use and implements embed.Embedder.
 //
 // A request that fails for now is made again, after a wait that doubles, or as long as the server asks for: for passages four
-// times, for queries once and within three seconds. When three queries in a row have failed, others fail at once, and after
-// five seconds one is tried.
+// times, for queries once and within three seconds. One that takes too long is not. When three queries in a row have failed,
+// others fail at once, and after five seconds one is tried.
 type Embedder struct {
 	client *client
 	model  embed.Model
@@ -194,14 +194,14 @@ func (e *Embedder) request(ctx context.Context, effort effort, inputs []string) 
 	if effort.within > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, effort.within,
-			&fault{message: fmt.Sprintf("it did not answer within %s", effort.within), temporary: true})
+			&fault{message: fmt.Sprintf("it did not answer within %s", effort.within), temporary: true, late: true})
 		defer cancel()
 	}
 	pause := firstPause
 	for attempt := 1; ; attempt++ {
 		vectors, err := e.ask(ctx, inputs)
 		var f *fault
-		if err == nil || !errors.As(err, &f) || !f.temporary || attempt == effort.attempts {
+		if err == nil || !errors.As(err, &f) || !f.temporary || f.late || attempt == effort.attempts {
 			return vectors, err
 		}
 		wait := f.after + time.Duration((0.5+e.random())*float64(pause))
