@@ -259,3 +259,33 @@ func TestModelFromAFolderWithADescription(t *testing.T) {
 		t.Errorf("status %+v", status)
 	}
 }
+
+func TestEmbedderOptions(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		model, window string
+		want          embed.Model
+	}{
+		"KnownModelHasItsPrefixesAndSize": {
+			"intfloat/multilingual-e5-small", "",
+			embed.Model{Window: 512, Dimensions: 384, QueryPrefix: "query: ", PassagePrefix: "passage: "},
+		},
+		"WindowIsNotTheLargestPossible": {"BAAI/bge-m3", "", embed.Model{Window: 512, Dimensions: 1024}},
+		"WindowAsConfigured":            {"BAAI/bge-m3", "8192", embed.Model{Window: 8192, Dimensions: 1024}},
+		"WindowOfTheModelIsTheLimit":    {"all-MiniLM-L6-v2", "8192", embed.Model{Window: 256, Dimensions: 384}},
+		"UnknownModel":                  {"text-embedding-x", "8192", embed.Model{Window: 8192}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config, err := LoadConfig(map[string]string{"KB_EMBEDDER_URL": "http://localhost", "KB_MODEL": test.model, "KB_EMBEDDER_WINDOW": test.window})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := embedderOptions(config, config.Model).Model
+			if got.Name != test.model || got.Window != test.want.Window || got.Dimensions != test.want.Dimensions ||
+				got.QueryPrefix != test.want.QueryPrefix || got.PassagePrefix != test.want.PassagePrefix {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
