@@ -92,6 +92,7 @@ var sharedReranker struct {
 func Reranker(tb testing.TB) *onnx.Reranker {
 	tb.Helper()
 	options := RerankerOptions(tb)
+	options.Queue = 10_000 // no test makes another's request one too many
 	sharedReranker.Lock()
 	defer sharedReranker.Unlock()
 	if sharedReranker.reranker == nil {
