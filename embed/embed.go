@@ -15,8 +15,8 @@ var ErrBlank = errors.New("text is blank: it holds no token")
 // ErrBusy is what a model returns (wrapped) that has too much to do already. It is returned at once, not after a wait.
 var ErrBusy = errors.New("the model has too much to do already")
 
-// ErrUnavailable is what a model behind HTTP returns (wrapped) when its server can't be reached, or does not answer as it
-// should. It may well answer later.
+// ErrUnavailable is what a model behind HTTP returns (wrapped) when its server can't be reached or can't answer now. It may
+// well answer later. A server that refuses a request, or whose answer is wrong, gives other errors.
 var ErrUnavailable = errors.New("the model's server can't be used")
 
 // Kind says what a text is to the model; some models put a different prefix before each.
