@@ -84,7 +84,7 @@ func Measure(ctx context.Context, searcher *search.Searcher, set *Set, loaded *L
 	}
 	result := Result{Set: set.Name, Arm: arm, Documents: len(set.Documents), Chunks: loaded.Chunks}
 	var statements, embeddings []time.Duration
-	for _, query := range set.Queries {
+	for _, query := range set.judged() {
 		if limit > 0 && result.Queries == limit {
 			break
 		}
@@ -126,7 +126,7 @@ func MeasureRequests(ctx context.Context, client *http.Client, serverURL string,
 		return nil
 	}
 	var requests []time.Duration
-	for i, query := range set.Queries {
+	for i, query := range set.judged() {
 		if limit > 0 && i == limit {
 			break
 		}
