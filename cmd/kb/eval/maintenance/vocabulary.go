@@ -188,7 +188,7 @@ var english = map[string]text{
 
 var chinese = map[string]text{
 	alarm: {
-		titles: []string{"{code} {part}{symptom}报警", "{code} {family}{part}{symptom}", "报警 {code} {part}{symptom}"},
+		titles: []string{"{code} {part}{symptom}报警", "{code} {family}{part}{symptom}故障", "报警 {code} {part}{symptom}"},
 		openings: []string{
 			"控制系统检测到{part}{symptom}时触发 {code} ，{family}立即停机。", "屏幕显示 {code} ，表示{part}{symptom}，设备进入保持状态。",
 			"设备 {equipment} 启动几秒后出现 {code} ，原因是{part}{symptom}。",
