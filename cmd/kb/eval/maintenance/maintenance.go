@@ -169,7 +169,8 @@ func (w *writer) write(r *record) {
 	p := pick(w.rng, parameters)
 	hundredths := p.low + p.step*w.rng.IntN(p.count)
 	r.quantity, r.value = p.name, fmt.Sprintf("%d.%02d %s", hundredths/100, hundredths%100, p.unit)
-	if hundredths%100 == 0 {
+	if hundredths%100 == 0 && hundredths >= 2000 {
+		// Smaller whole numbers are left to the equipment: the 3 of 注塑机-3 is read as -3 by the text analysis.
 		r.value = fmt.Sprintf("%d %s", hundredths/100, p.unit)
 	}
 	switch share := w.rng.IntN(100); {

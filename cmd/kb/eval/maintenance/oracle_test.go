@@ -20,7 +20,9 @@ func TestOracle(t *testing.T) {
 		records = append(records, &record{id: fmt.Sprint("same", i), title: "Ball screw", body: "滚珠丝杠", project: "C", equipment: "CNC-03", knowledgeType: setup})
 	}
 	o := newOracle(records)
-	filters := func(field string, values ...string) map[string]eval.Values { return map[string]eval.Values{field: values} }
+	filters := func(field string, values ...string) map[string]eval.Values {
+		return map[string]eval.Values{field: values}
+	}
 	for name, row := range map[string]struct {
 		query  eval.Query
 		status string

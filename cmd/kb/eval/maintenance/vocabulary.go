@@ -28,7 +28,7 @@ var families = []family{
 	}},
 	{term{"moulding machine", "注塑机"}, "注塑机-", 1, 10, []term{
 		{"plasticizing barrel", "塑化料筒"}, {"toggle pin", "曲肘销轴"}, {"ejector rod", "顶针杆"}, {"nozzle heater", "喷嘴加热圈"},
-		{"clamping platen", "锁模模板"}, {"proportional valve", "比例阀"}, {"hopper dryer", "料斗干燥机"}, {"mould thermostat", "模温控制器"},
+		{"clamping platen", "锁模模板"}, {"proportional valve", "比例阀"}, {"hopper dryer", "料斗干燥机"}, {"cavity thermostat", "模温控制器"},
 		{"check ring", "止逆环"}, {"hydraulic accumulator", "液压蓄能器"},
 	}},
 	{term{"welding robot", "焊接机器人"}, "ROBOT-", 2, 10, []term{
@@ -83,14 +83,14 @@ var causes = []term{
 }
 
 var measures = []term{
-	{"replace the seal and polish the groove", "更换密封件并抛光沟槽"}, {"tighten every terminal with the torque wrench", "用力矩扳手紧固全部端子"},
+	{"replace the seal and polish the groove", "更换密封件并抛光沟槽"}, {"fasten every terminal with the torque wrench", "用力矩扳手紧固全部端子"},
 	{"purge the housing with dry air", "用干燥空气吹扫壳体"}, {"renew the lubricant and note the date", "更换润滑脂并登记日期"},
 	{"restore the backup of the parameters", "恢复参数备份"}, {"route the cable away from the inverter", "将电缆远离变频器布线"},
 	{"measure all three phases under power", "带电测量三相电压"}, {"empty the water trap every morning", "每天早上排空积水"},
 	{"fit a new filter and reset the counter", "更换滤芯并复位计数器"}, {"straighten the bracket and secure it", "校直支架并加固"},
 	{"exchange the spring as a pair", "成对更换弹簧"}, {"level the base with shims", "用垫片调平底座"}, {"insert both dowels before mounting", "安装前装入两个定位销"},
 	{"seal the cabinet and add a dehumidifier", "密封电柜并加装除湿器"}, {"swap the relay and log the serial number", "更换继电器并记录序列号"},
-	{"lap the seat by hand", "手工研磨阀座"}, {"ground the fieldbus at one end only", "现场总线单端接地"}, {"separate the batches in the warehouse", "仓库分批存放"},
+	{"lap the seat by hand", "手工研磨阀座"}, {"ground the fieldbus at one end only", "现场总线单端接地"}, {"divide the batches in the warehouse", "仓库分批存放"},
 	{"ream the bore by two hundredths", "铰孔扩大两丝"}, {"remove the red lock and store it", "拆除红色锁件并保管"},
 	{"shorten the hose and clip it", "缩短软管并卡固"}, {"flash the firmware of both controllers", "同时刷新两台控制器固件"},
 	{"extend the handover checklist", "完善交接点检表"}, {"order the absorber from the second source", "从备选供应商采购缓冲器"},
@@ -138,7 +138,7 @@ var english = map[string]text{
 		titles: []string{"{code} {part} {symptom}", "{code}: {symptom} of the {part}", "{code} {family} {part} {symptom}"},
 		openings: []string{
 			"Alarm {code} stops the {family} when the control sees {symptom} of the {part}.",
-			"The display shows {code} and the {part} reports {symptom}; the {family} stays in hold.",
+			"The display shows {code} and the {part} reports {symptom}; the {family} stays at rest.",
 			"{code} comes up within seconds after the start and means {symptom} of the {part} on {equipment}.",
 		},
 		details: []string{
@@ -149,7 +149,7 @@ var english = map[string]text{
 			"A restart without repair damages the {part} for good.", "Spare units lie in rack four of the store at {project}.",
 			"Look at the trend of the last eight hours first.", "The signal lamp turns from green to red and the horn sounds.",
 		},
-		mentions: []string{"It is often followed by {other}.", "When {other} is active too, begin with that one.", "Do not mistake it for {other}, which has another origin."},
+		mentions: []string{"It often comes before {other}.", "When {other} is active too, begin with that one.", "Do not mistake it for {other}, which has another origin."},
 	},
 	setup: {
 		titles: []string{"Setup of the {part} on {equipment}", "{family} setup: {quantity} of the {part}", "Commissioning the {part}, {quantity} {value}"},
@@ -162,7 +162,7 @@ var english = map[string]text{
 			"Set the {quantity} to {value} and save the recipe.", "Start with a {quantity} of {value} and raise it slowly.",
 			"Run twenty cycles without load and watch the {part}.", "Before that, {measure}.", "A frequent mistake is {cause}.",
 			"If the first part shows {symptom}, go one step back.", "Mark the position with a paint pen.", "Two people sign the release sheet.",
-			"Keep hands out of the guarded area while the drive is enabled.", "The master sample hangs beside the panel.",
+			"Keep hands out of the fenced area while the drive is enabled.", "The master sample hangs beside the panel.",
 			"Write the values into the log of {project}.", "Teach the three points again and compare them with the drawing.",
 			"The quality desk releases the first good piece.", "Use the gauge with the blue tag, not the shop caliper.",
 		},
