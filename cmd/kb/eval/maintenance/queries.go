@@ -373,7 +373,11 @@ func (a *asker) keywords() draft {
 
 func (a *asker) value() draft {
 	r := pick(a.rng, a.records)
-	return asking(r.say(r.quantity), r.value).of(r)
+	d := asking(r.say(r.quantity), r.value).of(r)
+	if a.rng.IntN(2) == 0 {
+		return d
+	}
+	return d.within("equipment", r.equipment).within("project", r.project)
 }
 
 func (a *asker) filterLists() draft {
