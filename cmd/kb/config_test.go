@@ -33,6 +33,13 @@ func TestLoadConfig(t *testing.T) {
 			{"ModelPrecision", config.ModelPrecision, embed.Int8},
 			{"HubOffline", config.HubOffline, false},
 			{"SearchTimeout", config.SearchTimeout, 10 * time.Second},
+			{"SearchStrictMaxHits", config.SearchStrictMaxHits, int32(8)},
+			{"SearchTitleBoost", config.SearchTitleBoost, 3.0},
+			{"SearchRRFWindow", config.SearchRRFWindow, int32(50)},
+			{"SearchVectorWeight", config.SearchVectorWeight, 0.5},
+			{"SearchMaxResultWindow", config.SearchMaxResultWindow, int32(10_000)},
+			{"SearchLogQueries", config.SearchLogQueries, false},
+			{"SearchLogKeep", config.SearchLogKeep, 30 * 24 * time.Hour},
 			{"URL", config.URL, "http://localhost:8080"},
 			{"OnnxRuntime", filepath.Dir(filepath.Dir(config.OnnxRuntime)), "cache"},
 		} {
@@ -81,6 +88,17 @@ func TestLoadConfig(t *testing.T) {
 			[]string{
 				`KB_ADDR is "8080"`, `KB_MODEL_PRECISION is "int4"`, "KB_WORKERS is 0", "KB_SEARCH_TIMEOUT is -1s",
 				`KB_LOG_LEVEL is "loud"`, `KB_LOG_FORMAT is "xml"`, `KB_URL is "localhost"`,
+			},
+		},
+		"SearchSettingsHaveRanges": {
+			map[string]string{
+				"KB_SEARCH__STRICT_MAX_HITS": "0", "KB_SEARCH__TITLE_BOOST": "-1", "KB_SEARCH__RRF_WINDOW": "0", "KB_SEARCH__VECTOR_WEIGHT": "1.1",
+				"KB_SEARCH__MAX_RESULT_WINDOW": "100001", "KB_SEARCH__LOG_KEEP": "0s", "KB_SEARCH__FUSION": "sum",
+			},
+			[]string{
+				"KB_SEARCH__STRICT_MAX_HITS is 0: write a number from 1 to 10000", "KB_SEARCH__TITLE_BOOST is -1: write a number from 0 to 100",
+				"KB_SEARCH__RRF_WINDOW is 0", "KB_SEARCH__VECTOR_WEIGHT is 1.1: write a number from 0 to 1", "KB_SEARCH__MAX_RESULT_WINDOW is 100001",
+				"KB_SEARCH__LOG_KEEP is 0s", `KB_SEARCH__FUSION is "sum"`,
 			},
 		},
 		"AllUnreadableValuesAreReportedAtOnce": {
