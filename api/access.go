@@ -181,10 +181,12 @@ func (s *Server) findProject(ctx context.Context, p *auth.Principal, named strin
 		if !ok || !p.Sees(id, named) {
 			return uuid.Nil, errNotFound("project")
 		}
-		return s.liveProject(ctx, id)
+		row, err := s.liveProject(ctx, id)
+		return row.ID, err
 	}
 	if p.Default != nil {
-		return s.liveProject(ctx, *p.Default)
+		row, err := s.liveProject(ctx, *p.Default)
+		return row.ID, err
 	}
 	projects, err := s.projectsOf(ctx, p, 2)
 	switch {
@@ -229,34 +231,39 @@ func (s *Server) projectsOf(ctx context.Context, p *auth.Principal, limit int) (
 // erased, its erasure takes away, too.
 const projectFresh = time.Second
 
-// liveProjects remembers which projects were there a moment ago.
+// liveProjects remembers the projects that were there a moment ago.
 type liveProjects struct {
 	mu   sync.Mutex
-	seen map[uuid.UUID]time.Time
+	seen map[uuid.UUID]seenProject
 }
 
-// liveProject gives a project that is not being erased.
-func (s *Server) liveProject(ctx context.Context, id uuid.UUID) (uuid.UUID, error) {
+type seenProject struct {
+	db.Project
+	at time.Time
+}
+
+// liveProject gives a project that is not being erased, at most projectFresh old.
+func (s *Server) liveProject(ctx context.Context, id uuid.UUID) (db.Project, error) {
 	s.live.mu.Lock()
-	at, known := s.live.seen[id]
+	seen, known := s.live.seen[id]
 	s.live.mu.Unlock()
-	if known && time.Since(at) < projectFresh {
-		return id, nil
+	if known && time.Since(seen.at) < projectFresh {
+		return seen.Project, nil
 	}
-	_, err := s.queries.ProjectGet(ctx, s.Conn, id)
+	row, err := s.queries.ProjectGet(ctx, s.Conn, id)
 	if db.Kind(err) == db.KindNotFound {
-		return uuid.Nil, errNotFound("project")
+		return db.Project{}, errNotFound("project")
 	}
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("get project %s: %w", id, err)
+		return db.Project{}, fmt.Errorf("get project %s: %w", id, err)
 	}
 	s.live.mu.Lock()
 	defer s.live.mu.Unlock()
 	if s.live.seen == nil || len(s.live.seen) > 10_000 {
-		s.live.seen = map[uuid.UUID]time.Time{}
+		s.live.seen = map[uuid.UUID]seenProject{}
 	}
-	s.live.seen[id] = time.Now()
-	return id, nil
+	s.live.seen[id] = seenProject{row, time.Now()}
+	return row, nil
 }
 
 // forget has the next request look whether a project is there.

@@ -38,6 +38,8 @@ var calls = map[string]call{
 	"listTags": {}, "describeTag": {body: `{"description": "What {marker} means"}`}, "changeDocumentTags": {body: `{"add": ["more"]}`}, "getDocumentTags": {},
 	"mergeDocumentTags": {body: `{"a": "b"}`},
 	"search":            {body: `{"query": "{marker}"}`}, "searchKnowledge": {body: `{"query": "{marker}", "memory_store_ids": ["{memory_store_id}"], "document_ids": ["{document_id}"], "why": ["{document_id}"]}`, empty: 403, also: "embeddings:CreateEmbeddings"},
+	// Only who has searched may rate.
+	"createSearchFeedback": {body: `{"search_id": "{search_id}", "result_id": "{document_id}", "rating": "up"}`, fine: 404}, "getSearchFeedback": {},
 	"listProjects": {}, "createProject": {body: `{"name": "made by {marker}"}`}, "getProject": {}, "updateProject": {body: `{"name": "renamed {marker}"}`},
 	"deleteProject": {}, "getProjectErasure": {}, "getProjectUsage": {},
 	"listPolicies": {}, "createPolicy": {body: `{"name": "p {marker}", "document": {"statement": [{"effect": "Allow", "action": "*"}]}}`}, "getPolicy": {},
@@ -98,7 +100,7 @@ func (s *server) operations(t *testing.T) []documented {
 func (d documented) adminOnly() bool {
 	module, _, _ := strings.Cut(d.action(), ":")
 	return module == "policies" || module == "api-keys" || module == "projects" && !d.isRead() || d.action() == "status:Reindex" ||
-		d.OperationID == "getProjectErasure"
+		d.OperationID == "getProjectErasure" || d.OperationID == "getSearchFeedback"
 }
 
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
@@ -161,6 +163,8 @@ func (ts *tenants) things(t *testing.T, as *server, project, marker string) map[
 		"document_id": document, "version": "1", "job_id": done["job_id"].(string), "name": "tag-" + marker, "memory_store_id": store, "marker": marker,
 		"memory_id": as.remember(t, store, "A memory of "+marker+".", "")["id"].(string), "project_id": project, "subject": "user-" + marker,
 	}
+	ids["search_id"] = as.ask(t, marker, "").SearchID
+	as.post(t, "/api/v1/search/feedback", `{"search_id": "`+ids["search_id"]+`", "result_id": "`+document+`", "rating": "down", "comment": "text of `+marker+`"}`).want(t, 201)
 	ids["key_id"] = ts.admin.post(t, "/api/v1/api-keys", `{"name": "key `+marker+`", "project_id": "`+project+`"}`).want(t, 201).object(t)["id"].(string)
 	ids["policy_id"] = ts.admin.post(t, "/api/v1/policies", `{"name": "policy `+marker+`", "document": {"statement": [{"effect": "Deny", "action": "*"}]}}`).want(t, 201).object(t)["id"].(string)
 	return ids

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 	"gocloud.dev/blob"
@@ -66,7 +67,9 @@ type Options struct {
 	MaxUploadBytes int64
 	// SearchTimeout bounds one search.
 	SearchTimeout time.Duration
-	Logger        *slog.Logger
+	// LogQueries keeps the texts of searches beside their other parameters. Unrecorded writes no searches down.
+	LogQueries, Unrecorded bool
+	Logger                 *slog.Logger
 }
 
 // Server answers the API's operations.
@@ -76,7 +79,11 @@ type Server struct {
 	handler http.Handler
 	openAPI *huma.OpenAPI
 	live    liveProjects
-	usage   usage
+	// usage has the projects of embedded queries, searches what was asked and answered.
+	usage    later[uuid.UUID]
+	searches later[searchRecord]
+	// searchCount counts searches by status.
+	searchCount *prometheus.CounterVec
 	// closed ends when the server does.
 	closed  chan struct{}
 	closing sync.Once
@@ -86,12 +93,15 @@ type Server struct {
 func New(opts Options) *Server {
 	s := &Server{Options: opts, queries: db.New(), closed: make(chan struct{})}
 	s.ProjectID = cmp.Or(s.ProjectID, db.DefaultProjectID)
+	s.usage = later[uuid.UUID]{delay: usageFlush, write: s.addUsage, closed: s.closed, logger: s.Logger}
+	s.searches = later[searchRecord]{delay: searchFlush, write: s.addSearches, closed: s.closed, logger: s.Logger}
 	mux := http.NewServeMux()
 	api := humago.New(mux, config())
 	s.openAPI = api.OpenAPI()
 
 	s.registerHealth(api)
 	s.registerErrorCatalog(mux)
+	s.registerMetrics(mux)
 	s.registerStatus(api)
 	s.registerReindex(api)
 	s.registerJobs(api)
@@ -101,6 +111,7 @@ func New(opts Options) *Server {
 	s.registerVersions(api)
 	s.registerTags(api)
 	s.registerSearch(api)
+	s.registerFeedback(api)
 	s.registerKnowledge(api)
 	s.registerMemoryStores(api)
 	s.registerMemories(api)
@@ -113,6 +124,13 @@ func New(opts Options) *Server {
 
 	s.handler = s.recoverPanics(s.allowOrigins(s.logRequests(s.authenticate(s.refuseEncoded(jsonErrors(mux))))))
 	return s
+}
+
+// Close writes down what the server has collected. No request may come after it.
+func (s *Server) Close() {
+	s.closing.Do(func() { close(s.closed) })
+	s.usage.waiting.Wait()
+	s.searches.waiting.Wait()
 }
 
 // ServeHTTP implements http.Handler.

@@ -62,6 +62,9 @@ type config struct {
 	// Knowledge has the defaults of knowledge searches.
 	Knowledge api.Knowledge
 	MaxUpload int64
+	// Settings are those of searches; nil for the default ones. LogQueries keeps the texts of searches.
+	Settings   *search.Settings
+	LogQueries bool
 }
 
 // server is the whole of kb behind HTTP, put together as cmd/kb does.
@@ -98,8 +101,12 @@ func start(t testing.TB, c config) *server {
 		tokens, err = auth.NewTokens(t.Context(), auth.TokenOptions{Secret: c.Secret})
 		must(t, err)
 	}
+	settings := search.DefaultSettings()
+	if c.Settings != nil {
+		settings = *c.Settings
+	}
 	handler := api.New(api.Options{
-		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, spaces, search.DefaultSettings(), logger),
+		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, spaces, settings, logger), LogQueries: c.LogQueries,
 		Memories: memory.NewWriter(pool, spaces, slog.New(slog.DiscardHandler)),
 		Reviser:  worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, FileTypes: job.Types{Images: c.Converter != nil}, ConfiguredSpace: configured,
 		Device: embed.Device{Name: embed.DeviceCPU, Reason: "a test"}, Database: "external", APIKey: c.Key, Tokens: tokens, Origins: c.Origins, Knowledge: c.Knowledge, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,

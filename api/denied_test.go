@@ -108,6 +108,16 @@ func TestDeniedDocument(t *testing.T) {
 				t.Errorf("search: %+v", found)
 			}
 			hidden(t, "search", caller.post(t, "/api/v1/search", `{"query": "ore vault", "explain": true}`), 200)
+			for _, body := range []string{
+				`{}`, `{"keywords": ["ore"], "facets": ["owner", "doc_type"]}`, `{"keywords": ["vault", "yard"]}`, `{"query_text": "vault", "mode": "vector_only", "explain": true}`,
+				`{"tags": ["hush:yes"]}`, `{"keywords": ["ore"], "tuning": null, "mode": "loose"}`,
+			} {
+				got := caller.post(t, "/api/v1/search", body)
+				hidden(t, body, got, 200)
+				if total := got.object(t)["total_matches"]; total != map[bool]float64{true: 0, false: 1}[strings.Contains(body, "hush:yes")] {
+					t.Errorf("%s: %v in all", body, total)
+				}
+			}
 			hidden(t, "exact search", caller.post(t, "/api/v1/search", `{"query": "ore", "tags": ["hush:no"]}`), 200)
 			for _, body := range []string{
 				`{"query": "ore vault", "limit": 100, "explain": true, "highlight": true}`, `{"query": "ore", "fusion": "blend"}`, `{"document_paths": ["/"]}`,

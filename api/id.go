@@ -18,6 +18,7 @@ const (
 	prefixAssertion   = "massert"
 	prefixPolicy      = "pol"
 	prefixAPIKey      = "key"
+	prefixSearch      = "search"
 	// prefixFile stands before the document's own id: each document has one file.
 	prefixFile = "file"
 )

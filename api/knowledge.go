@@ -118,8 +118,10 @@ func (s *Server) knowledgeSearch(ctx context.Context, in *knowledgeInput) (*know
 	if scope.billed == uuid.Nil {
 		return nil, errForbidden(createEmbeddings)
 	}
-	s.fillRanking(&request.Ranking, body)
-	response, err := s.runSearch(ctx, request)
+	if err := s.fillRanking(ctx, &request, body); err != nil {
+		return nil, err
+	}
+	response, err := runSearch(ctx, s, s.Searcher.Search, request)
 	if err != nil {
 		return nil, err
 	}
@@ -259,24 +261,36 @@ func (r knowledgeRequest) request(scope knowledgeScope) (search.Request, error) 
 	return request, nil
 }
 
-// fillRanking puts the server's defaults where the request says nothing.
-func (s *Server) fillRanking(ranking *search.Ranking, r knowledgeRequest) {
-	*ranking = search.Ranking{RRFK: s.Knowledge.RRFK, HalfLifeDays: s.Knowledge.HalfLifeDays, Fusion: s.Knowledge.Fusion}
+// fillRanking puts the defaults where the request says nothing: those of its project, if it is one, and then the server's.
+func (s *Server) fillRanking(ctx context.Context, request *search.Request, r knowledgeRequest) (err error) {
+	if len(request.Projects) == 1 {
+		if request.Tuning, err = s.tuningOf(ctx, request.Projects[0]); err != nil {
+			return err
+		}
+	}
+	ranking := &request.Ranking
+	*ranking = search.Ranking{RRFK: s.Knowledge.RRFK, HalfLifeDays: s.Knowledge.HalfLifeDays}
+	if request.Tuning.RRFK != nil {
+		ranking.RRFK = *request.Tuning.RRFK
+	}
+	if ranking.Fusion, err = fusionOf(request.Tuning, s.Knowledge.Fusion); err != nil {
+		return err
+	}
 	if r.RRFK > 0 {
 		ranking.RRFK = r.RRFK
 	}
 	if r.RecencyHalfLifeDays != nil {
 		ranking.HalfLifeDays = *r.RecencyHalfLifeDays
 	}
-	switch r.Fusion {
-	case "rrf":
-		ranking.Fusion = search.RRF
-	case "blend":
-		ranking.Fusion = search.Blend
+	if r.Fusion != "" {
+		if ranking.Fusion, err = search.ParseFusion(r.Fusion); err != nil {
+			return err
+		}
 	}
 	if r.Weights != nil {
 		ranking.SemanticWeight, ranking.LexicalWeight = r.Weights.Vector, r.Weights.Lexical
 	}
+	return nil
 }
 
 // knowledgeList answers a request without a query.

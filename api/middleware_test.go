@@ -154,9 +154,9 @@ func TestRequestForm(t *testing.T) {
 		{"WrongMethodOnAnID", "PATCH", "/api/v1/jobs/job_1", "", 405, map[string]any{"error": "method not allowed"}},
 		{"UnknownBodyField", "POST", "/api/v1/search", `{"query":"a","limit":5}`, 400, map[string]any{"field": "body.limit"}},
 		{"FieldInAnotherCase", "POST", "/api/v1/search", `{"Query":"a"}`, 400, map[string]any{"error": "invalid request"}},
-		{"QueryMissing", "POST", "/api/v1/search", `{}`, 400, map[string]any{"error": "invalid request"}},
+		{"QueryMissing", "POST", "/api/v1/search", `{}`, 200, nil}, // a structured search without keywords
 		{"QueryOfAnotherType", "POST", "/api/v1/search", `{"query":7}`, 400, map[string]any{"field": "body.query"}},
-		{"QueryNull", "POST", "/api/v1/search", `{"query":null}`, 400, map[string]any{"error": "invalid request"}},
+		{"QueryNull", "POST", "/api/v1/search", `{"query":null}`, 200, nil},
 		{"TopAsText", "POST", "/api/v1/search", `{"query":"a","top":"5"}`, 400, map[string]any{"field": "body.top"}},
 		{"TopWithAFraction", "POST", "/api/v1/search", `{"query":"a","top":1.5}`, 400, map[string]any{"field": "body.top"}},
 		{"TopBelowOne", "POST", "/api/v1/search", `{"query":"a","top":0}`, 400, map[string]any{"field": "body.top"}},

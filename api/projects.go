@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kb-search/kb/api/auth"
+	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/worker/job"
 )
@@ -36,7 +37,7 @@ func (s *Server) registerProjects(api huma.API) {
 	}, s.projectGet)
 	register(s, api, operation{
 		ID: "updateProject", Method: http.MethodPut, Path: "/api/v1/projects/{project_id}", Tag: "Projects", Admin: true, Global: true,
-		Summary: "Rename a project", Action: "projects:UpdateProject", Errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
+		Summary: "Rename a project, or set how it searches", Action: "projects:UpdateProject", Errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
 	}, s.projectUpdate)
 	register(s, api, operation{
 		ID: "deleteProject", Method: http.MethodDelete, Path: "/api/v1/projects/{project_id}", Tag: "Projects", Status: http.StatusAccepted,
@@ -52,17 +53,19 @@ func (s *Server) registerProjects(api huma.API) {
 }
 
 type projectBody struct {
-	_          struct{}   `additionalProperties:"true"`
-	ID         string     `json:"id" doc:"The project's id" example:"proj_01kb9q5s7ze4gr6tcx3k0z9ykn"`
-	Name       string     `json:"name" doc:"Its name, which no other project has"`
-	TextConfig string     `json:"text_config" doc:"The text search configuration of PostgreSQL that its text is analysed by" example:"english"`
-	CreatedAt  time.Time  `json:"created_at" doc:"When it was made"`
-	UpdatedAt  *time.Time `json:"updated_at" doc:"When it was renamed; null when never"`
+	_              struct{}      `additionalProperties:"true"`
+	ID             string        `json:"id" doc:"The project's id" example:"proj_01kb9q5s7ze4gr6tcx3k0z9ykn"`
+	Name           string        `json:"name" doc:"Its name, which no other project has"`
+	TextConfig     string        `json:"text_config" doc:"The text search configuration of PostgreSQL that its text is analysed by" example:"english"`
+	SearchSettings search.Tuning `json:"search_settings" doc:"What goes before the server's search settings in this project, as in the tuning of a search"`
+	CreatedAt      time.Time     `json:"created_at" doc:"When it was made"`
+	UpdatedAt      *time.Time    `json:"updated_at" doc:"When it was changed; null when never"`
 }
 
 func newProject(row db.Project) projectBody {
+	tuning, _ := search.ReadTuning(row.SearchSettings) // The column holds nothing else.
 	return projectBody{
-		ID: publicID(prefixProject, row.ID), Name: row.Name, TextConfig: strings.TrimPrefix(row.TextConfig, "pg_catalog."), CreatedAt: row.CreatedAt.UTC(), UpdatedAt: utc(row.UpdatedAt),
+		ID: publicID(prefixProject, row.ID), Name: row.Name, TextConfig: strings.TrimPrefix(row.TextConfig, "pg_catalog."), SearchSettings: tuning, CreatedAt: row.CreatedAt.UTC(), UpdatedAt: utc(row.UpdatedAt),
 	}
 }
 
@@ -152,7 +155,8 @@ func (s *Server) projectCreate(ctx context.Context, in *projectCreateInput) (*pr
 type projectUpdateInput struct {
 	ProjectID string `path:"project_id" doc:"The project's id"`
 	Body      struct {
-		Name string `json:"name" doc:"The new name, which no other project has"`
+		Name           string         `json:"name" doc:"The new name, which no other project has"`
+		SearchSettings *search.Tuning `json:"search_settings,omitempty" doc:"What goes before the server's search settings in this project, in place of all that it has; left alone when absent"`
 	}
 }
 
@@ -165,7 +169,13 @@ func (s *Server) projectUpdate(ctx context.Context, in *projectUpdateInput) (*pr
 	if err != nil {
 		return nil, err
 	}
-	row, err := s.queries.ProjectUpdate(ctx, s.Conn, db.ProjectUpdateParams{ID: found.ID, Name: name})
+	update := db.ProjectUpdateParams{ID: found.ID, Name: name}
+	if in.Body.SearchSettings != nil {
+		if update.SearchSettings, err = json.Marshal(in.Body.SearchSettings); err != nil {
+			return nil, fmt.Errorf("write the search settings: %w", err)
+		}
+	}
+	row, err := s.queries.ProjectUpdate(ctx, s.Conn, update)
 	switch db.Kind(err) {
 	case db.KindConflict:
 		return nil, errNameTaken("project")
@@ -173,8 +183,9 @@ func (s *Server) projectUpdate(ctx context.Context, in *projectUpdateInput) (*pr
 		return nil, errNotFound("project")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("rename project %s: %w", found.ID, err)
+		return nil, fmt.Errorf("change project %s: %w", found.ID, err)
 	}
+	s.live.forget(found.ID)
 	return &projectOutput{Body: newProject(row)}, nil
 }
 

@@ -3,9 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,73 +12,26 @@ import (
 	"github.com/kb-search/kb/db"
 )
 
-// usageFlush is how long embedded queries are counted in memory before they are added to the database: searches do not wait
-// for a write, nor for each other. A server that is killed loses the counts of that time.
+// usageFlush is how long embedded queries are counted in memory before they are added to the database.
 const usageFlush = 5 * time.Second
 
-// usage counts embedded queries by project.
-type usage struct {
-	mu       sync.Mutex
-	counts   map[uuid.UUID]int64
-	flushing bool
-	waiting  sync.WaitGroup
-}
-
 // meter counts a query that is embedded for a project.
-func (s *Server) meter(ctx context.Context, project uuid.UUID) {
-	s.usage.mu.Lock()
-	defer s.usage.mu.Unlock()
-	if s.usage.counts == nil {
-		s.usage.counts = map[uuid.UUID]int64{}
-	}
-	s.usage.counts[project]++
-	if s.usage.flushing {
-		return
-	}
-	s.usage.flushing = true
-	ctx = context.WithoutCancel(ctx)
-	s.usage.waiting.Go(func() {
-		select {
-		case <-time.After(usageFlush):
-		case <-s.closed:
-		}
-		if err := s.flushUsage(ctx); err != nil {
-			s.Logger.WarnContext(ctx, "usage not counted", slog.Any("error", err))
-		}
-	})
-}
+func (s *Server) meter(ctx context.Context, project uuid.UUID) { s.usage.add(ctx, project) }
 
-// flushUsage adds what was counted to the database.
-func (s *Server) flushUsage(ctx context.Context) error {
-	s.usage.mu.Lock()
-	counts := s.usage.counts
-	s.usage.counts, s.usage.flushing = nil, false
-	s.usage.mu.Unlock()
+// addUsage adds queries, each by its project, to the database.
+func (s *Server) addUsage(ctx context.Context, queries []uuid.UUID) error {
+	counts := map[uuid.UUID]int64{}
+	for _, project := range queries {
+		counts[project]++
+	}
 	var params db.UsageAddParams
 	for project, n := range counts {
 		params.ProjectIds, params.Queries = append(params.ProjectIds, project), append(params.Queries, n)
 	}
-	if len(params.ProjectIds) == 0 {
-		return nil
-	}
 	if err := s.queries.UsageAdd(ctx, s.Conn, params); err != nil {
-		s.usage.mu.Lock()
-		defer s.usage.mu.Unlock()
-		if s.usage.counts == nil {
-			s.usage.counts = map[uuid.UUID]int64{}
-		}
-		for project, n := range counts {
-			s.usage.counts[project] += n // the next flush takes them
-		}
-		return fmt.Errorf("add %d counts: %w", len(params.ProjectIds), err)
+		return fmt.Errorf("count %d queries: %w", len(queries), err)
 	}
 	return nil
-}
-
-// Close writes down what the server has counted. No request may come after it.
-func (s *Server) Close() {
-	s.closing.Do(func() { close(s.closed) })
-	s.usage.waiting.Wait()
 }
 
 func (s *Server) registerUsage(api huma.API) {
@@ -111,7 +62,7 @@ func (s *Server) usageGet(ctx context.Context, in *projectInput) (*usageOutput, 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.flushUsage(ctx); err != nil {
+	if err := s.usage.flush(ctx); err != nil {
 		return nil, err
 	}
 	rows, err := s.queries.UsageList(ctx, s.Conn, db.UsageListParams{ProjectID: project.ID, MaxResults: 366})

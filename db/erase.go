@@ -12,7 +12,7 @@ import (
 // tenantTables are all tables with rows of projects, in an order in which they can be erased: what refers before what it
 // refers to. A test compares them with the database.
 var tenantTables = []string{
-	"memory_assertions", "memory_embeddings", "memory_words", "memories", "memory_stores", "embeddings", "chunk_words", "chunks", "document_versions", "documents", "jobs", "tags", "lexeme_deltas", "lexeme_stats", "corpus_stats",
+	"search_feedback", "searches", "memory_assertions", "memory_embeddings", "memory_words", "memories", "memory_stores", "embeddings", "chunk_words", "chunks", "document_versions", "documents", "jobs", "tags", "lexeme_deltas", "lexeme_stats", "corpus_stats",
 	"api_key_policies", "api_keys", "embedding_usage",
 }
 

@@ -10,6 +10,7 @@ import (
 // Statements, for tests that look at their plans.
 const (
 	SearchSQL        = search
+	SearchLadderSQL  = searchLadder
 	DocumentCountSQL = documentCount
 )
 
@@ -29,6 +30,9 @@ const MemoryNearestSQL = memoryNearest
 
 // Args gives the arguments of a generated query in their order.
 func (p SearchParams) Args() []any { return args(p) }
+
+// Args gives the arguments of a generated query in their order.
+func (p SearchLadderParams) Args() []any { return args(p) }
 
 // Args gives the arguments of a generated query in their order.
 func (p MemoryNearestParams) Args() []any { return args(p) }

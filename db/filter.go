@@ -3,6 +3,8 @@ package db
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,8 @@ type DocumentFilter struct {
 	Tags map[string]string `json:"tags,omitempty"`
 	// DocType is the type; empty for any.
 	DocType string `json:"doc_type,omitempty"`
+	// KnowledgeTypes hold the document's. Nil is no condition.
+	KnowledgeTypes Texts `json:"knowledge_types,omitzero"`
 	// IDs hold the document's. Nil is no condition, a list without ids fits nothing.
 	IDs UUIDs `json:"ids,omitzero"`
 	// Paths hold some prefix of the document's path. Nil is no condition, a list without prefixes fits nothing.
@@ -24,6 +28,8 @@ type DocumentFilter struct {
 	// Tests are by key and operator (in, gt, gte, lt, lte). Numbers are json.Number, which keeps their digits.
 	Metadata map[string]any            `json:"metadata,omitempty"`
 	Tests    map[string]map[string]any `json:"tests,omitempty"`
+	// Fields must each have one of the values.
+	Fields FieldFilter `json:"fields,omitempty"`
 	// CreatedAfter is inclusive, CreatedBefore is not; nil is no bound.
 	CreatedAfter  *time.Time `json:"created_after,omitempty"`
 	CreatedBefore *time.Time `json:"created_before,omitempty"`
@@ -71,4 +77,30 @@ func (t Texts) MarshalText() ([]byte, error) {
 		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 	}
 	return []byte("{" + strings.Join(quoted, ",") + "}"), nil
+}
+
+// FieldFilter is metadata keys with the values that they may have: strings, json.Number and bool. A document's value is one
+// of them, or a list that has one of them in it. It is written as PostgreSQL's path expression, which the index of metadata
+// answers.
+type FieldFilter map[string][]any
+
+// MarshalText implements encoding.TextMarshaler.
+func (f FieldFilter) MarshalText() ([]byte, error) {
+	clauses := make([]string, 0, len(f))
+	for _, key := range slices.Sorted(maps.Keys(f)) {
+		name, err := json.Marshal(key)
+		if err != nil {
+			return nil, err
+		}
+		values := make([]string, len(f[key]))
+		for i, value := range f[key] {
+			literal, err := json.Marshal(value)
+			if err != nil {
+				return nil, err
+			}
+			values[i] = fmt.Sprintf("$.%s == %s", name, literal)
+		}
+		clauses = append(clauses, "("+strings.Join(values, " || ")+")")
+	}
+	return []byte(strings.Join(clauses, " && ")), nil
 }

@@ -441,13 +441,14 @@ type Policy struct {
 }
 
 type Project struct {
-	ID         uuid.UUID
-	Name       string
-	TextConfig string
-	ServedAt   *time.Time
-	CreatedAt  time.Time
-	UpdatedAt  *time.Time
-	ErasedAt   *time.Time
+	ID             uuid.UUID
+	Name           string
+	TextConfig     string
+	ServedAt       *time.Time
+	CreatedAt      time.Time
+	UpdatedAt      *time.Time
+	ErasedAt       *time.Time
+	SearchSettings json.RawMessage
 }
 
 type ProjectErasure struct {
@@ -476,4 +477,27 @@ type Reindex struct {
 	CompletedAt    *time.Time
 	CursorStore    *uuid.UUID
 	CursorMemory   *uuid.UUID
+}
+
+type Search struct {
+	ProjectID  uuid.UUID
+	ID         uuid.UUID
+	Principal  string
+	Structured bool
+	Request    json.RawMessage
+	Status     string
+	Documents  []uuid.UUID
+	Chunks     []uuid.UUID
+	Total      int64
+	CreatedAt  time.Time
+}
+
+type SearchFeedback struct {
+	ProjectID  uuid.UUID
+	SearchID   uuid.UUID
+	DocumentID uuid.UUID
+	Principal  string
+	Rating     string
+	Comment    string
+	CreatedAt  time.Time
 }

@@ -125,7 +125,7 @@ func (q *Queries) ErasureListIdle(ctx context.Context, db DBTX) ([]uuid.UUID, er
 
 const projectCreate = `-- name: ProjectCreate :one
 INSERT INTO projects (id, name, text_config) VALUES ($1, $2, $3)
-RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at
+RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at, search_settings
 `
 
 type ProjectCreateParams struct {
@@ -147,12 +147,13 @@ func (q *Queries) ProjectCreate(ctx context.Context, db DBTX, arg ProjectCreateP
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.ErasedAt,
+		&i.SearchSettings,
 	)
 	return i, err
 }
 
 const projectGet = `-- name: ProjectGet :one
-SELECT id, name, text_config, served_at, created_at, updated_at, erased_at FROM projects WHERE id = $1 AND erased_at IS NULL
+SELECT id, name, text_config, served_at, created_at, updated_at, erased_at, search_settings FROM projects WHERE id = $1 AND erased_at IS NULL
 `
 
 // @sqlc-vet-disable tenant-scope
@@ -168,6 +169,7 @@ func (q *Queries) ProjectGet(ctx context.Context, db DBTX, id uuid.UUID) (Projec
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.ErasedAt,
+		&i.SearchSettings,
 	)
 	return i, err
 }
@@ -175,7 +177,7 @@ func (q *Queries) ProjectGet(ctx context.Context, db DBTX, id uuid.UUID) (Projec
 const projectInsert = `-- name: ProjectInsert :one
 INSERT INTO projects (id, name, text_config) VALUES ($1, $2, $3)
 ON CONFLICT (name) DO UPDATE SET name = excluded.name
-RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at
+RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at, search_settings
 `
 
 type ProjectInsertParams struct {
@@ -197,12 +199,13 @@ func (q *Queries) ProjectInsert(ctx context.Context, db DBTX, arg ProjectInsertP
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.ErasedAt,
+		&i.SearchSettings,
 	)
 	return i, err
 }
 
 const projectList = `-- name: ProjectList :many
-SELECT id, name, text_config, served_at, created_at, updated_at, erased_at FROM projects
+SELECT id, name, text_config, served_at, created_at, updated_at, erased_at, search_settings FROM projects
 WHERE erased_at IS NULL AND ($1::uuid[] IS NULL OR id = ANY ($1::uuid[]))
 ORDER BY created_at, id
 LIMIT $2::int
@@ -232,6 +235,7 @@ func (q *Queries) ProjectList(ctx context.Context, db DBTX, arg ProjectListParam
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.ErasedAt,
+			&i.SearchSettings,
 		); err != nil {
 			return nil, err
 		}
@@ -245,7 +249,7 @@ func (q *Queries) ProjectList(ctx context.Context, db DBTX, arg ProjectListParam
 
 const projectMarkErased = `-- name: ProjectMarkErased :one
 UPDATE projects SET erased_at = clock_timestamp(), name = 'erased ' || id::text WHERE id = $1 AND erased_at IS NULL
-RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at
+RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at, search_settings
 `
 
 // @sqlc-vet-disable tenant-scope
@@ -261,24 +265,28 @@ func (q *Queries) ProjectMarkErased(ctx context.Context, db DBTX, id uuid.UUID) 
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.ErasedAt,
+		&i.SearchSettings,
 	)
 	return i, err
 }
 
 const projectUpdate = `-- name: ProjectUpdate :one
-UPDATE projects SET name = $1, updated_at = clock_timestamp() WHERE id = $2 AND erased_at IS NULL
-RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at
+UPDATE projects
+SET name = $1, search_settings = coalesce($2::jsonb, search_settings), updated_at = clock_timestamp()
+WHERE id = $3 AND erased_at IS NULL
+RETURNING id, name, text_config, served_at, created_at, updated_at, erased_at, search_settings
 `
 
 type ProjectUpdateParams struct {
-	Name string
-	ID   uuid.UUID
+	Name           string
+	SearchSettings json.RawMessage
+	ID             uuid.UUID
 }
 
 // @sqlc-vet-disable tenant-scope
 // The project itself.
 func (q *Queries) ProjectUpdate(ctx context.Context, db DBTX, arg ProjectUpdateParams) (Project, error) {
-	row := db.QueryRow(ctx, projectUpdate, arg.Name, arg.ID)
+	row := db.QueryRow(ctx, projectUpdate, arg.Name, arg.SearchSettings, arg.ID)
 	var i Project
 	err := row.Scan(
 		&i.ID,
@@ -288,6 +296,7 @@ func (q *Queries) ProjectUpdate(ctx context.Context, db DBTX, arg ProjectUpdateP
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.ErasedAt,
+		&i.SearchSettings,
 	)
 	return i, err
 }

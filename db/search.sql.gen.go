@@ -45,7 +45,8 @@ query_word AS MATERIALIZED (
         OFFSET 0
     ) AS s ON true
     WHERE $8::boolean
-    ORDER BY coalesce(s.df, 0), w.lexeme
+    -- Words that are nowhere must not use up the places of those that are.
+    ORDER BY s.df IS NULL, coalesce(s.df, 0), w.lexeme
     LIMIT $9::int
 ),
 word AS MATERIALIZED (
@@ -380,12 +381,15 @@ summary AS MATERIALIZED (
             LEFT JOIN documents AS d ON d.project_id = ANY ($6::uuid[]) AND d.id = a.id
                 AND document_seen(d, $17::jsonb)
             LEFT JOIN first_of AS best ON best.parent_id = d.id
-        ), '[]')::jsonb AS why
+        ), '[]')::jsonb AS why,
+        CASE WHEN cardinality($39::text[]) > 0 THEN document_facets(($6::uuid[])[1], ARRAY(SELECT f.parent_id FROM first_of AS f), $39::text[],
+            $40::int) END AS facets
 )
 SELECT
     q.total_matches::bigint AS total_matches,
     q.counts::jsonb AS counts,
     q.why::jsonb AS why,
+    coalesce(q.facets, '{}')::jsonb AS facets,
     (r.id IS NOT NULL)::boolean AS found,
     coalesce(r.is_memory, false)::boolean AS is_memory,
     coalesce(r.project_id, '00000000-0000-0000-0000-000000000000')::uuid AS project_id,
@@ -482,12 +486,15 @@ type SearchParams struct {
 	MaxResults        int32
 	Explain           bool
 	Why               []uuid.UUID
+	Facets            []string
+	FacetBuckets      int32
 }
 
 type SearchRow struct {
 	TotalMatches      int64
 	Counts            json.RawMessage
 	Why               json.RawMessage
+	Facets            json.RawMessage
 	Found             bool
 	IsMemory          bool
 	ProjectID         uuid.UUID
@@ -539,7 +546,7 @@ type SearchRow struct {
 //  5. candidate, measured, scored: both arms together; fused by rank (rrf), or by the size of both parts (blend); then the
 //     decay of memories.
 //  6. listed: the floor, at most so many passages of a document, numbered. result: one page of them.
-//  7. summary: one row, whatever was found, with what happened to candidates, for those who ask.
+//  7. summary: one row, whatever was found, with what happened to candidates and facets of the first project, for those who ask.
 //
 // A row is a passage: a chunk of a document, or a memory. The first row is there even when nothing is found, without a
 // passage. total_matches counts the candidates above the floor before the cut. similarity is there for each passage that has
@@ -591,6 +598,8 @@ func (q *Queries) Search(ctx context.Context, db DBTX, arg SearchParams) ([]Sear
 		arg.MaxResults,
 		arg.Explain,
 		arg.Why,
+		arg.Facets,
+		arg.FacetBuckets,
 	)
 	if err != nil {
 		return nil, err
@@ -603,6 +612,7 @@ func (q *Queries) Search(ctx context.Context, db DBTX, arg SearchParams) ([]Sear
 			&i.TotalMatches,
 			&i.Counts,
 			&i.Why,
+			&i.Facets,
 			&i.Found,
 			&i.IsMemory,
 			&i.ProjectID,

@@ -91,6 +91,8 @@ type node struct {
 	Type  string `json:"Node Type"`
 	Index string `json:"Index Name"`
 	Table string `json:"Relation Name"`
+	// Part is "CTE name" on the top of a CTE.
+	Part string `json:"Subplan Name"`
 	// Filter is what is looked at in rows that an index has given.
 	Filter string  `json:"Filter"`
 	Rows   float64 `json:"Actual Rows"`

@@ -30,10 +30,15 @@ type sweepWorker struct {
 	conn   db.Conn
 	bucket *blob.Bucket
 	keep   time.Duration
-	logger *slog.Logger
+	// searchKeep is how long answered searches are kept; 0 keeps them.
+	searchKeep time.Duration
+	logger     *slog.Logger
 }
 
-// Work deletes what a dead process has left in the staging area, and kept uploads whose time is over.
+// searchBatch is how many searches one statement forgets.
+const searchBatch = 5000
+
+// Work deletes what a dead process has left in the staging area, and kept uploads and searches whose time is over.
 func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[job.SweepArgs]) error {
 	now := time.Now()
 	staged, err := w.older(ctx, job.StagingFolder, now.Add(-grace))
@@ -55,6 +60,20 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[job.SweepArgs]) err
 	}
 	if len(paths) > 0 {
 		w.logger.InfoContext(ctx, "uploads swept", slog.Int("staged", len(staged)), slog.Int("kept", len(kept)))
+	}
+	return w.purgeSearches(ctx, now)
+}
+
+// purgeSearches forgets the searches whose time is over, with their feedback.
+func (w *sweepWorker) purgeSearches(ctx context.Context, now time.Time) error {
+	for w.searchKeep > 0 {
+		purged, err := db.New().SearchPurge(ctx, w.conn, db.SearchPurgeParams{Before: now.Add(-w.searchKeep), MaxRows: searchBatch})
+		if err != nil {
+			return fmt.Errorf("forget searches: %w", err)
+		}
+		if purged < searchBatch {
+			break
+		}
 	}
 	return nil
 }

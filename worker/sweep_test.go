@@ -34,6 +34,11 @@ func TestSweep(t *testing.T) {
 	write("staging/of-somebody-else", 5*time.Hour)
 	write(job.FailedPath(kept), 5*time.Hour)
 	write(job.FailedPath(expired), 100*time.Hour)
+	_, err = b.pool.Exec(t.Context(), `INSERT INTO searches (project_id, id, principal, structured, request, status, documents, chunks, total, created_at)
+		SELECT $1, gen_random_uuid(), '', true, '{}', age, ARRAY[$1::uuid], ARRAY[$1::uuid], 1, now() - age::interval FROM unnest(ARRAY['1 hour', '47 hours', '49 hours', '1 year']) AS a (age)`, db.DefaultProjectID)
+	must(t, err)
+	_, err = b.pool.Exec(t.Context(), "INSERT INTO search_feedback (project_id, search_id, document_id, principal, rating, comment) SELECT project_id, id, project_id, '', 'up', '' FROM searches")
+	must(t, err)
 
 	b.start(t)
 	eventually(t, "the sweep", func() bool {
@@ -43,6 +48,11 @@ func TestSweep(t *testing.T) {
 	slices.Sort(want)
 	if got := b.files(t, ""); !slices.Equal(got, want) {
 		t.Errorf("left: %v, want %v", got, want)
+	}
+	for table, want := range map[string]int{"searches": 2, "search_feedback": 2} {
+		if got := b.count(t, "SELECT count(*) FROM "+table); got != want {
+			t.Errorf("%d of %s are left, want %d", got, table, want)
+		}
 	}
 }
 

@@ -41,7 +41,9 @@ type Options struct {
 	Workers int
 	// RetryKeep is how long the upload of a failed or cancelled job is kept for another try.
 	RetryKeep time.Duration
-	Logger    *slog.Logger
+	// SearchKeep is how long answered searches are kept; 0 keeps them.
+	SearchKeep time.Duration
+	Logger     *slog.Logger
 }
 
 // Worker takes jobs up until it is stopped.
@@ -57,7 +59,7 @@ func New(opts Options) (*Worker, error) {
 	river.AddWorker(workers, &statisticsWorker{conn: opts.Pool, spaces: opts.Ingest.spaces, logger: opts.Logger})
 	river.AddWorker(workers, &reindexWorker{conn: opts.Pool, spaces: opts.Ingest.spaces, logger: opts.Logger})
 	river.AddWorker(workers, &eraseWorker{conn: opts.Pool, bucket: opts.Bucket, logger: opts.Logger})
-	river.AddWorker(workers, &sweepWorker{conn: opts.Pool, bucket: opts.Bucket, keep: opts.RetryKeep, logger: opts.Logger})
+	river.AddWorker(workers, &sweepWorker{conn: opts.Pool, bucket: opts.Bucket, keep: opts.RetryKeep, searchKeep: opts.SearchKeep, logger: opts.Logger})
 	client, err := river.NewClient(riverpgxv5.New(opts.Pool), &river.Config{
 		Queues: map[string]river.QueueConfig{
 			job.QueueIngest:      {MaxWorkers: max(opts.Workers, 1)},

@@ -91,7 +91,7 @@ func spaces(t *testing.T, pool *pgxpool.Pool, embedders ...embed.Embedder) *work
 // start starts a worker that stops when the test ends, if the test has not stopped it before.
 func (b *bundle) start(t *testing.T) *worker.Worker {
 	t.Helper()
-	w, err := worker.New(worker.Options{Pool: b.pool, Bucket: b.bucket, Ingest: b.ingester, Workers: b.workers, RetryKeep: 72 * time.Hour, Logger: slog.New(slog.DiscardHandler)})
+	w, err := worker.New(worker.Options{Pool: b.pool, Bucket: b.bucket, Ingest: b.ingester, Workers: b.workers, RetryKeep: 72 * time.Hour, SearchKeep: 48 * time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	must(t, w.Start(context.WithoutCancel(t.Context())))
 	t.Cleanup(func() { _ = w.Stop(context.Background()) })

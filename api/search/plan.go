@@ -86,33 +86,14 @@ type Request struct {
 	Explain   bool
 	Why       []uuid.UUID
 	Highlight bool
+	// Facets are keys whose values are counted over the documents among all candidates.
+	Facets []string
+	// Tuning is what goes before the searcher's settings.
+	Tuning Tuning
 }
 
 // MaxLimit is the largest page of a search.
 const MaxLimit = 100
-
-// Settings are the numbers behind a search; see docs/search.md for how they were measured.
-type Settings struct {
-	// K1 and B are BM25's: how soon a word's repetition stops to count, and how much a chunk's length does.
-	K1, B float64
-	// RRFK is the k of reciprocal rank fusion.
-	RRFK int32
-	// Depth is how many candidates each arm brings. It does not depend on the limit of a request.
-	Depth int32
-	// RowBudget bounds the rows that the lexical arm reads.
-	RowBudget int32
-	// RescoreDepth is how many of those are scored again with all words.
-	RescoreDepth int32
-	// MaxWords is how many different words of a query count, the rarest first.
-	MaxWords int32
-	// ExactRows is the size of a scope up to which vectors are compared one by one.
-	ExactRows int32
-}
-
-// DefaultSettings are the measured ones.
-func DefaultSettings() Settings {
-	return Settings{K1: 1.2, B: 0.75, RRFK: 60, Depth: 100, RowBudget: 2000, RescoreDepth: 200, MaxWords: 64, ExactRows: 4000}
-}
 
 // maxQueryBytes is how much of a query's head is analysed: the statement's work stays bounded whatever is pasted in.
 const maxQueryBytes = 4096
@@ -130,6 +111,7 @@ func plan(request Request, settings Settings, space int32, vector []float32) (db
 	if err != nil {
 		return db.SearchParams{}, err
 	}
+	settings = request.Tuning.over(settings)
 	words := readQuery(request)
 	params := db.SearchParams{
 		ProjectIds:        request.Projects,
@@ -165,6 +147,8 @@ func plan(request Request, settings Settings, space int32, vector []float32) (db
 		Why:               request.Why,
 		Highlight:         request.Highlight,
 		HighlightOptions:  highlightOptions,
+		Facets:            request.Facets,
+		FacetBuckets:      facetBuckets,
 	}
 	params.LexicalWeight, params.SemanticWeight = request.Ranking.weights()
 	// Of what narrows memories, their stores stand in the tables that are searched.
@@ -183,8 +167,7 @@ func plan(request Request, settings Settings, space int32, vector []float32) (db
 	return params, nil
 }
 
-// head cuts a query to its first maxQueryBytes, between two words where there are any, and drops NUL and broken UTF-8,
-// which PostgreSQL refuses.
+// head cuts a query to its first maxQueryBytes, between two words where there are any, and makes it storable.
 func head(query string) string {
 	if len(query) > maxQueryBytes {
 		cut := maxQueryBytes
@@ -196,7 +179,12 @@ func head(query string) string {
 			query = query[:space]
 		}
 	}
-	return strings.ReplaceAll(strings.ToValidUTF8(query, " "), "\x00", " ")
+	return storable(query)
+}
+
+// storable drops NUL and broken UTF-8, which PostgreSQL refuses.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, " "), "\x00", " ")
 }
 
 // searchable says whether a query has a letter or a digit; without one there is nothing to look for.

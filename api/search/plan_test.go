@@ -100,8 +100,8 @@ func TestStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := status(test.rows); got != test.want || (got.Banner() != "") != test.banner {
-				t.Errorf("got %s, banner %q", got, got.Banner())
+			if got := status(test.rows); got != test.want || (DefaultSettings().banner(got) != "") != test.banner {
+				t.Errorf("got %s, banner %q", got, DefaultSettings().banner(got))
 			}
 		})
 	}

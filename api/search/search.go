@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/embed"
 )
@@ -16,8 +18,10 @@ import (
 type Status string
 
 const (
-	// StrictHit means that some result holds all words of the query.
+	// StrictHit means that some result holds all words of the query, or all keywords.
 	StrictHit Status = "strict_hit"
+	// TooMany means that so many documents hold all keywords that the caller should narrow the search.
+	TooMany Status = "too_many"
 	// LooseHit means that some result holds one of its words.
 	LooseHit Status = "loose_hit"
 	// VectorOnly means that results are near in meaning only.
@@ -25,25 +29,6 @@ const (
 	// NoHit means that there are no results.
 	NoHit Status = "no_hit"
 )
-
-// The banners that callers must show word for word: no exact match, what follows is for reference only; and: found by
-// similarity alone, of low confidence.
-const (
-	bannerLoose      = "没有完全匹配的知识，以下为相关参考，仅供参考。"
-	bannerVectorOnly = "未找到关键词匹配的知识，以下为语义相似的参考内容，可信度较低，仅供参考。"
-)
-
-// Banner is the text to show with a status, empty when there is none.
-func (s Status) Banner() string {
-	switch s {
-	case LooseHit:
-		return bannerLoose
-	case VectorOnly:
-		return bannerVectorOnly
-	default:
-		return ""
-	}
-}
 
 // Response is the answer to a Request.
 type Response struct {
@@ -55,6 +40,9 @@ type Response struct {
 	// there when asked for.
 	Counts, Why json.RawMessage
 	Status      Status
+	// Banner is what callers show with the results, word for word; empty for none.
+	Banner string
+	Facets Facets
 	// Degraded says that the query could not be embedded, so that the lexical arm answered alone.
 	Degraded bool
 	// EmbedTime and StatementTime say where the time went.
@@ -67,6 +55,7 @@ type Searcher struct {
 	spaces   Spaces
 	settings Settings
 	logger   *slog.Logger
+	failures *prometheus.CounterVec
 }
 
 // Spaces gives the embedding space to search in.
@@ -76,8 +65,16 @@ type Spaces interface {
 
 // New makes a searcher over the vectors of the active one of spaces.
 func New(conn db.Conn, spaces Spaces, settings Settings, logger *slog.Logger) *Searcher {
-	return &Searcher{conn: conn, spaces: spaces, settings: settings, logger: logger}
+	return &Searcher{conn: conn, spaces: spaces, settings: settings, logger: logger, failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kb_upstream_errors_total", Help: "Calls of other services, or of models, that failed and that a search went on without.",
+	}, []string{"upstream"})}
 }
+
+// Settings are those of requests that say nothing else.
+func (s *Searcher) Settings() Settings { return s.settings }
+
+// Failures counts the calls that failed, by upstream.
+func (s *Searcher) Failures() prometheus.Collector { return s.failures }
 
 // Search answers a request. A query without a letter or a digit finds nothing. An embedder that fails takes the semantic
 // arm out of a hybrid search (Degraded); in a semantic search its error is returned.
@@ -94,20 +91,15 @@ func (s *Searcher) Search(ctx context.Context, request Request) (Response, error
 	var vector []float32
 	if request.Mode != Lexical {
 		started := time.Now()
-		vectors, err := stored.Embed(ctx, embed.Query, []string{meaning(request)})
+		vector, err = s.embed(ctx, stored, meaning(request))
 		response.EmbedTime = time.Since(started)
 		switch {
-		case err == nil:
-			vector = vectors[0]
-		case errors.Is(err, embed.ErrBlank):
-			// The model sees nothing in it; the words may still be found.
 		case ctx.Err() != nil:
 			return Response{}, fmt.Errorf("embed the query: %w", context.Cause(ctx))
-		case request.Mode == Semantic:
+		case err != nil && request.Mode == Semantic:
 			return Response{}, fmt.Errorf("embed the query: %w", err)
-		default:
+		case err != nil:
 			response.Degraded = true
-			s.logger.WarnContext(ctx, "search without the semantic arm", slog.Any("error", err))
 		}
 	}
 	started := time.Now()
@@ -125,8 +117,28 @@ func (s *Searcher) Search(ctx context.Context, request Request) (Response, error
 	if rows[0].Found {
 		response.Rows = rows
 	}
+	if response.Facets, err = readFacets(rows[0].Facets); err != nil {
+		return Response{}, err
+	}
 	response.Status = status(response.Rows)
+	response.Banner = s.settings.banner(response.Status)
 	return response, nil
+}
+
+// embed gives the vector of a query, or none when the model sees nothing in it: its words may still be found. A failure is
+// logged and counted.
+func (s *Searcher) embed(ctx context.Context, stored embed.Stored, text string) ([]float32, error) {
+	vectors, err := stored.Embed(ctx, embed.Query, []string{text})
+	switch {
+	case err == nil:
+		return vectors[0], nil
+	case errors.Is(err, embed.ErrBlank):
+		return nil, nil
+	case ctx.Err() == nil:
+		s.failures.WithLabelValues("embedder").Inc()
+		s.logger.WarnContext(ctx, "search without vectors: the query can't be embedded", slog.Any("error", err))
+	}
+	return nil, err
 }
 
 // status reads the answer's status off its rows.

@@ -163,6 +163,30 @@ type Config struct {
 	// SearchFusion is how knowledge searches rank: rrf or blend. Defaults to rrf.
 	SearchFusion string `env:"KB_SEARCH__FUSION" envDefault:"rrf"`
 
+	// SearchStrictMaxHits is how many documents the strict stage of a structured search may find before the answer is too_many, from 1
+	// to 10000. Defaults to 8.
+	SearchStrictMaxHits int32 `env:"KB_SEARCH__STRICT_MAX_HITS" envDefault:"8"`
+	// SearchTitleBoost is how much a word in the title or section counts against one in the text in structured searches, from 0 to
+	// 100. Defaults to 3.0.
+	SearchTitleBoost float64 `env:"KB_SEARCH__TITLE_BOOST" envDefault:"3.0"`
+	// SearchRRFWindow is how many of the best documents of a structured search are ranked by their vectors, too, from 1 to 10000.
+	// Defaults to 50.
+	SearchRRFWindow int32 `env:"KB_SEARCH__RRF_WINDOW" envDefault:"50"`
+	// SearchVectorWeight is the share of cosine similarity in their score, from 0 to 1. Defaults to 0.5.
+	SearchVectorWeight float64 `env:"KB_SEARCH__VECTOR_WEIGHT" envDefault:"0.5"`
+	// SearchMaxResultWindow is how deep the pages of a structured search reach: from and size together, from 1 to 100000. Defaults to
+	// 10000.
+	SearchMaxResultWindow int32 `env:"KB_SEARCH__MAX_RESULT_WINDOW" envDefault:"10000"`
+	// SearchBannerLoose is the text that callers show with loose_hit. Defaults to one in Chinese: no exact match, for reference only.
+	SearchBannerLoose string `env:"KB_SEARCH__BANNER_LOOSE"`
+	// SearchBannerVectorOnly is the text that callers show with vector_only. Defaults to one in Chinese: similar in meaning only, of low
+	// confidence.
+	SearchBannerVectorOnly string `env:"KB_SEARCH__BANNER_VECTOR_ONLY"`
+	// SearchLogQueries keeps the texts of searches with their other parameters, for kb tune. Defaults to false.
+	SearchLogQueries bool `env:"KB_SEARCH__LOG_QUERIES" envDefault:"false"`
+	// SearchLogKeep is how long answered searches and their feedback are kept. Defaults to 720h (30 days).
+	SearchLogKeep time.Duration `env:"KB_SEARCH__LOG_KEEP" envDefault:"720h"`
+
 	// LogLevel is debug, info, warn or error. Defaults to info.
 	LogLevel string `env:"KB_LOG_LEVEL" envDefault:"info"`
 	// LogFormat is text or json. Defaults to text.
@@ -301,6 +325,15 @@ func (c Config) Validate() error {
 	check(c.KnowledgeRRFK >= 1, "KNOWLEDGE_RRF_K is %d: write 1 or more", c.KnowledgeRRFK)
 	check(c.KnowledgeHalfLife >= 0 && c.KnowledgeHalfLife <= math.MaxFloat32, "KNOWLEDGE_RECENCY_HALF_LIFE_DAYS is %v: write a number of days, or 0", c.KnowledgeHalfLife)
 	check(c.SearchFusion == "rrf" || c.SearchFusion == "blend", "KB_SEARCH__FUSION is %q: write rrf or blend", c.SearchFusion)
+	between := func(name string, value, least, most float64) {
+		check(value >= least && value <= most, "%s is %v: write a number from %v to %v", name, value, least, most)
+	}
+	between("KB_SEARCH__STRICT_MAX_HITS", float64(c.SearchStrictMaxHits), 1, 10_000)
+	between("KB_SEARCH__TITLE_BOOST", c.SearchTitleBoost, 0, 100)
+	between("KB_SEARCH__RRF_WINDOW", float64(c.SearchRRFWindow), 1, 10_000)
+	between("KB_SEARCH__VECTOR_WEIGHT", c.SearchVectorWeight, 0, 1)
+	between("KB_SEARCH__MAX_RESULT_WINDOW", float64(c.SearchMaxResultWindow), 1, 100_000)
+	check(c.SearchLogKeep > 0, "KB_SEARCH__LOG_KEEP is %s: write a time above 0, such as 720h", c.SearchLogKeep)
 	check(c.ShutdownTimeout > 0, "KB_SHUTDOWN_TIMEOUT is %s: write a time above 0, such as 20s", c.ShutdownTimeout)
 	_, err = parseLevel(c.LogLevel)
 	check(err == nil, "KB_LOG_LEVEL is %q: write debug, info, warn or error", c.LogLevel)

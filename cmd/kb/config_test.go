@@ -36,6 +36,13 @@ func TestLoadConfig(t *testing.T) {
 			{"RerankerModel", config.RerankerModel, embed.DefaultReranker},
 			{"RerankCandidates", config.RerankCandidates, 40},
 			{"SearchTimeout", config.SearchTimeout, 10 * time.Second},
+			{"SearchStrictMaxHits", config.SearchStrictMaxHits, int32(8)},
+			{"SearchTitleBoost", config.SearchTitleBoost, 3.0},
+			{"SearchRRFWindow", config.SearchRRFWindow, int32(50)},
+			{"SearchVectorWeight", config.SearchVectorWeight, 0.5},
+			{"SearchMaxResultWindow", config.SearchMaxResultWindow, int32(10_000)},
+			{"SearchLogQueries", config.SearchLogQueries, false},
+			{"SearchLogKeep", config.SearchLogKeep, 30 * 24 * time.Hour},
 			{"URL", config.URL, "http://localhost:8080"},
 			{"OnnxRuntime", filepath.Dir(filepath.Dir(config.OnnxRuntime)), "cache"},
 		} {
@@ -114,6 +121,17 @@ func TestLoadConfig(t *testing.T) {
 		"AddressesOfModelsAreChecked": {
 			map[string]string{"KB_EMBEDDER_URL": "http://a:hush@host", "KB_RERANKER_API": "vespa"},
 			[]string{"KB_EMBEDDER_URL must not hold a user name", `KB_RERANKER_API is "vespa"`},
+		},
+		"SearchSettingsHaveRanges": {
+			map[string]string{
+				"KB_SEARCH__STRICT_MAX_HITS": "0", "KB_SEARCH__TITLE_BOOST": "-1", "KB_SEARCH__RRF_WINDOW": "0", "KB_SEARCH__VECTOR_WEIGHT": "1.1",
+				"KB_SEARCH__MAX_RESULT_WINDOW": "100001", "KB_SEARCH__LOG_KEEP": "0s", "KB_SEARCH__FUSION": "sum",
+			},
+			[]string{
+				"KB_SEARCH__STRICT_MAX_HITS is 0: write a number from 1 to 10000", "KB_SEARCH__TITLE_BOOST is -1: write a number from 0 to 100",
+				"KB_SEARCH__RRF_WINDOW is 0", "KB_SEARCH__VECTOR_WEIGHT is 1.1: write a number from 0 to 1", "KB_SEARCH__MAX_RESULT_WINDOW is 100001",
+				"KB_SEARCH__LOG_KEEP is 0s", `KB_SEARCH__FUSION is "sum"`,
+			},
 		},
 		"AllUnreadableValuesAreReportedAtOnce": {
 			map[string]string{"KB_WORKERS": "many", "KB_SEARCH_TIMEOUT": "soon", "HF_HUB_OFFLINE": "perhaps"},

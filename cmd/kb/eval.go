@@ -18,6 +18,7 @@ import (
 	"github.com/kb-search/kb/api/memory"
 	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/cmd/kb/eval"
+	"github.com/kb-search/kb/cmd/kb/eval/maintenance"
 	"github.com/kb-search/kb/worker"
 )
 
@@ -26,6 +27,7 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 	set := a.flags("eval", "[FLAGS] DIR...")
 	arms := set.String("arm", "lexical,semantic,hybrid,rrf,blend", "the `arms` to measure, separated by commas")
 	queries := set.Int("queries", 0, "measure the first `N` queries of each set only; 0 for all")
+	generated := set.Int("maintenance", 0, "also measure the generated maintenance corpus of `N` documents, 2000 or more; 20000 is the usual one")
 	asJSON := set.Bool("json", false, "print JSON in place of a table")
 	dirs, err := arguments(set, args)
 	if err != nil {
@@ -35,8 +37,12 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if len(dirs) == 0 {
-		return usageError("name at least one folder with corpus.jsonl, queries.jsonl and qrels.tsv")
+	if len(dirs) == 0 && *generated == 0 {
+		return usageError("name at least one folder with corpus.jsonl, queries.jsonl and qrels.tsv, or use --maintenance")
+	}
+	sets, err := readSets(dirs, *generated)
+	if err != nil {
+		return err
 	}
 	logger := newLogger(a.stderr, a.config)
 	config := a.config
@@ -51,20 +57,12 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	searcher := p.searcher(config, logger)
-	active, err := p.spaces.Current(ctx)
+	fingerprint, err := a.fingerprint(ctx, p)
 	if err != nil {
 		return err
 	}
-	if active.ID != p.configured {
-		return fmt.Errorf("the scratch database holds vectors of %s: name another folder with KB_DATA_DIR to measure %s", active.Space().Model, config.Model)
-	}
-	fingerprint := fmt.Sprintf("space %d size %d overlap %d", active.ID, config.ChunkSize, config.ChunkOverlap)
 	var results []eval.Result
-	for _, dir := range dirs {
-		judged, err := eval.Read(dir)
-		if err != nil {
-			return err
-		}
+	for _, judged := range sets {
 		bar := a.progressBar(len(judged.Documents), "load "+judged.Name)
 		loaded, err := load(ctx, p, ingester, judged, fingerprint, logger, func(done int) { _ = bar.Set(done) })
 		if err != nil {
@@ -98,6 +96,38 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 	return a.writeResults(results)
 }
 
+// fingerprint says what else than a corpus decides what is loaded of it.
+func (a *app) fingerprint(ctx context.Context, p *parts) (string, error) {
+	active, err := p.spaces.Current(ctx)
+	if err != nil {
+		return "", err
+	}
+	if active.ID != p.configured {
+		return "", fmt.Errorf("the scratch database holds vectors of %s: name another folder with KB_DATA_DIR to measure %s", active.Space().Model, a.config.Model)
+	}
+	return fmt.Sprintf("space %d size %d overlap %d", active.ID, a.config.ChunkSize, a.config.ChunkOverlap), nil
+}
+
+// readSets reads the sets of folders, and generates one of so many documents unless they are 0.
+func readSets(dirs []string, generated int) ([]*eval.Set, error) {
+	var sets []*eval.Set
+	for _, dir := range dirs {
+		set, err := eval.Read(dir)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+	}
+	if generated > 0 {
+		set, err := maintenance.Set(generated, maintenance.DefaultSeed)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+	}
+	return sets, nil
+}
+
 // load puts a set into a scratch project: as documents, or, where its documents name stores, as memories.
 func load(ctx context.Context, p *parts, ingester *worker.Ingester, set *eval.Set, fingerprint string, logger *slog.Logger, progress func(done int)) (*eval.Loaded, error) {
 	if set.OfMemories() {
@@ -114,7 +144,7 @@ func serveProject(ctx context.Context, p *parts, config Config, projectID uuid.U
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	server := &http.Server{Addr: listener.Addr().String(), ReadHeaderTimeout: readHeaderTimeout, Handler: api.New(api.Options{
-		ProjectID: projectID, Conn: p.pool, Bucket: p.bucket, Searcher: searcher,
+		ProjectID: projectID, Conn: p.pool, Bucket: p.bucket, Searcher: searcher, Unrecorded: true,
 		MaxUploadBytes: config.MaxUploadBytes, SearchTimeout: config.SearchTimeout, Logger: quiet,
 	})}
 	go func() {
@@ -154,5 +184,17 @@ func (a *app) writeResults(results []eval.Result) error {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%.3f\t%.3f\t%.3f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", r.Set, r.Arm, r.Documents, r.Chunks,
 			r.Queries, r.NDCG10, r.Recall100, r.MRR, r.StatementP50, r.StatementP95, r.EmbedP50, r.EmbedP95, r.RequestP50, r.RequestP95)
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if s := r.Structured; s != nil {
+			_, _ = fmt.Fprintf(a.stdout, "%s, %d queries that say what must come of them: status right %s, first %s, total %s, facets %s; request p50 in ms %v\n",
+				r.Set, s.Queries, s.Statuses, s.Firsts, s.Totals, s.Facets, s.P50)
+			for _, wrong := range s.Wrong {
+				_, _ = fmt.Fprintln(a.stdout, "  "+wrong)
+			}
+		}
+	}
+	return nil
 }

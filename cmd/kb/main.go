@@ -48,6 +48,7 @@ func commands() []command {
 		{"reindex", "", "embed all chunks anew, or put the previous model back", (*app).reindex},
 		{"token", "", "mint a token for development", (*app).token},
 		{"eval", "DIR...", "measure retrieval quality on judged sets", (*app).eval},
+		{"tune", "[DIR]", "try search settings on judged or rated searches", (*app).tune},
 		{"models", "pull [NAME] | list", "fetch models, list the known ones", (*app).models},
 		{"health", "", "ask a server whether it is ready", (*app).health},
 		{"openapi", "DIR", "write the OpenAPI documents", (*app).openapi},

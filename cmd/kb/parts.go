@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -276,7 +277,7 @@ func doclingOptions(config Config) docling.Options {
 
 // startWorker takes jobs up until stop is called, which waits for the running ones.
 func (p *parts) startWorker(ctx context.Context, config Config, ingester *worker.Ingester, logger *slog.Logger) (stop func() error, err error) {
-	w, err := worker.New(worker.Options{Pool: p.pool, Bucket: p.bucket, Ingest: ingester, Workers: config.Workers, RetryKeep: config.RetryKeep, Logger: logger})
+	w, err := worker.New(worker.Options{Pool: p.pool, Bucket: p.bucket, Ingest: ingester, Workers: config.Workers, RetryKeep: config.RetryKeep, SearchKeep: config.SearchLogKeep, Logger: logger})
 	if err != nil {
 		return nil, err
 	}
@@ -287,6 +288,11 @@ func (p *parts) startWorker(ctx context.Context, config Config, ingester *worker
 func (p *parts) searcher(config Config, logger *slog.Logger) *search.Searcher {
 	settings := search.DefaultSettings()
 	settings.RowBudget = config.SearchRowBudget
+	settings.StrictMaxHits, settings.TitleBoost = config.SearchStrictMaxHits, config.SearchTitleBoost
+	settings.RRFWindow, settings.VectorWeight = config.SearchRRFWindow, config.SearchVectorWeight
+	settings.MaxResultWindow = config.SearchMaxResultWindow
+	settings.BannerLoose = cmp.Or(config.SearchBannerLoose, settings.BannerLoose)
+	settings.BannerVectorOnly = cmp.Or(config.SearchBannerVectorOnly, settings.BannerVectorOnly)
 	return search.New(p.pool, p.spaces, settings, logger)
 }
 

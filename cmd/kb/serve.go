@@ -102,7 +102,7 @@ func (a *app) work(ctx context.Context, gate *api.Gate, addr net.Addr, drain fun
 		Reviser:  worker.NewReviser(p.pool, p.bucket, ingester), CheckChunking: ingester.CheckChunking,
 		FileTypes: job.Types{Images: a.config.DoclingURL != ""}, ConfiguredSpace: p.configured,
 		Device: p.device, Database: a.databaseSource(), APIKey: a.config.APIKey.Reveal(), Tokens: checker, Origins: a.config.CORSOrigins, Knowledge: knowledge(a.config),
-		MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, Logger: logger,
+		MaxUploadBytes: a.config.MaxUploadBytes, SearchTimeout: a.config.SearchTimeout, LogQueries: a.config.SearchLogQueries, Logger: logger,
 	})
 	defer handler.Close()
 	a.announce(addr, logger, time.Since(started))

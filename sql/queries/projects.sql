@@ -27,7 +27,9 @@ LIMIT sqlc.narg(max_results)::int;
 -- name: ProjectUpdate :one
 -- @sqlc-vet-disable tenant-scope
 -- The project itself.
-UPDATE projects SET name = @name, updated_at = clock_timestamp() WHERE id = @id AND erased_at IS NULL
+UPDATE projects
+SET name = @name, search_settings = coalesce(sqlc.narg(search_settings)::jsonb, search_settings), updated_at = clock_timestamp()
+WHERE id = @id AND erased_at IS NULL
 RETURNING *;
 
 -- name: ProjectMarkErased :one

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,7 +31,15 @@ const (
 	// ArmRRF and ArmBlend are knowledge search with its two fusions.
 	ArmRRF   Arm = "rrf"
 	ArmBlend Arm = "blend"
+	// ArmLoose and ArmAuto are structured search with the words of the query as keywords, or the query's own.
+	ArmLoose Arm = "loose"
+	ArmAuto  Arm = "auto"
 )
+
+// structured gives the stage of a structured search; ok is false for other arms.
+func (a Arm) structured() (stage search.Stage, ok bool) {
+	return search.Stage(a), a == ArmLoose || a == ArmAuto
+}
 
 // Mode gives the search mode of an arm.
 func (a Arm) Mode() (search.Mode, error) {
@@ -39,10 +48,10 @@ func (a Arm) Mode() (search.Mode, error) {
 		return search.Lexical, nil
 	case ArmSemantic:
 		return search.Semantic, nil
-	case ArmHybrid, ArmRRF, ArmBlend:
+	case ArmHybrid, ArmRRF, ArmBlend, ArmLoose, ArmAuto:
 		return search.Hybrid, nil
 	default:
-		return 0, fmt.Errorf("there is no arm %q: write lexical, semantic, hybrid, rrf or blend", a)
+		return 0, fmt.Errorf("there is no arm %q: write lexical, semantic, hybrid, rrf, blend, loose or auto", a)
 	}
 }
 
@@ -74,6 +83,8 @@ type Result struct {
 	// RequestP50 and RequestP95 are of the whole request over HTTP.
 	RequestP50 float64 `json:"request_p50_ms"`
 	RequestP95 float64 `json:"request_p95_ms"`
+	// Structured is how queries were answered that say what must come of them; nil for none.
+	Structured *Structured `json:"structured,omitempty"`
 }
 
 // Measure asks a loaded set's queries, the first of them when limit is above 0, and scores the answers.
@@ -84,29 +95,22 @@ func Measure(ctx context.Context, searcher *search.Searcher, set *Set, loaded *L
 	}
 	result := Result{Set: set.Name, Arm: arm, Documents: len(set.Documents), Chunks: loaded.Chunks}
 	var statements, embeddings []time.Duration
-	for _, query := range set.Queries {
+	for _, query := range set.judged() {
 		if limit > 0 && result.Queries == limit {
 			break
 		}
-		request := search.Request{
-			Projects: []uuid.UUID{loaded.ProjectID}, Query: query.Text, Mode: mode, Documents: !set.OfMemories(), Memories: set.OfMemories(),
-			Limit: search.MaxLimit, Ranking: arm.ranking(),
-		}
-		if query.Store != "" {
-			request.MemoryFilter.Stores = db.UUIDs{loaded.stores[query.Store]}
-		}
-		response, err := searcher.Search(ctx, request)
+		response, err := answer(ctx, searcher, set, loaded, arm, mode, query)
 		if err != nil {
 			return Result{}, fmt.Errorf("query %s of %s: %w", query.ID, set.Name, err)
 		}
-		ranking := loaded.ranking(response)
+		ranking := loaded.ranking(response.rows)
 		grades := set.Judgements[query.ID]
 		result.Queries++
 		result.NDCG10 += NDCG(ranking, grades, 10)
 		result.Recall100 += Recall(ranking, grades, 100)
 		result.MRR += ReciprocalRank(ranking, grades)
-		statements = append(statements, response.StatementTime)
-		embeddings = append(embeddings, response.EmbedTime)
+		statements = append(statements, response.statementTime)
+		embeddings = append(embeddings, response.embedTime)
 	}
 	if n := float64(result.Queries); n > 0 {
 		result.NDCG10 /= n
@@ -118,6 +122,33 @@ func Measure(ctx context.Context, searcher *search.Searcher, set *Set, loaded *L
 	return result, nil
 }
 
+// answered is what is measured of one search.
+type answered struct {
+	rows                     []db.SearchRow
+	status                   search.Status
+	statementTime, embedTime time.Duration
+}
+
+func answer(ctx context.Context, searcher *search.Searcher, set *Set, loaded *Loaded, arm Arm, mode search.Mode, query Query) (answered, error) {
+	if stage, ok := arm.structured(); ok {
+		response, err := searcher.Ladder(ctx, query.ladder(loaded, stage))
+		rows := make([]db.SearchRow, len(response.Hits))
+		for i, hit := range response.Hits {
+			rows[i] = hit.Row
+		}
+		return answered{rows, response.Status, response.StatementTime, response.EmbedTime}, err
+	}
+	request := search.Request{
+		Projects: []uuid.UUID{loaded.ProjectID}, Query: query.Text, Mode: mode, Documents: !set.OfMemories(), Memories: set.OfMemories(),
+		Limit: search.MaxLimit, Ranking: arm.ranking(),
+	}
+	if query.Store != "" {
+		request.MemoryFilter.Stores = db.UUIDs{loaded.stores[query.Store]}
+	}
+	response, err := searcher.Search(ctx, request)
+	return answered{response.Rows, response.Status, response.StatementTime, response.EmbedTime}, err
+}
+
 // MeasureRequests asks the first queries of a set, at most limit, over HTTP and adds the times of whole requests.
 // serverURL is a server whose project is the loaded set's. Memories are asked through knowledge search, which has no search
 // by one channel alone.
@@ -126,12 +157,14 @@ func MeasureRequests(ctx context.Context, client *http.Client, serverURL string,
 		return nil
 	}
 	var requests []time.Duration
-	for i, query := range set.Queries {
+	for i, query := range set.judged() {
 		if limit > 0 && i == limit {
 			break
 		}
 		path, body := "/api/v1/search", map[string]any{"query": query.Text, "fts_only": result.Arm == ArmLexical, "vec_only": result.Arm == ArmSemantic}
-		if set.OfMemories() || result.Arm == ArmRRF || result.Arm == ArmBlend {
+		if stage, ok := result.Arm.structured(); ok {
+			path, body = "/api/v1/search", query.body(stage)
+		} else if set.OfMemories() || result.Arm == ArmRRF || result.Arm == ArmBlend {
 			path, body = "/api/v1/knowledge/search", map[string]any{"query": query.Text, "include_documents": !set.OfMemories(), "include_memories": set.OfMemories()}
 			if result.Arm == ArmBlend {
 				body["fusion"] = "blend"
@@ -140,27 +173,36 @@ func MeasureRequests(ctx context.Context, client *http.Client, serverURL string,
 				body["memory_store_ids"] = []string{storeID(loaded.stores[query.Store])}
 			}
 		}
-		took, err := ask(ctx, client, serverURL+path, body)
+		took, err := ask(ctx, client, serverURL+path, body, nil)
 		if err != nil {
 			return fmt.Errorf("query %s of %s over HTTP: %w", query.ID, set.Name, err)
 		}
 		requests = append(requests, took)
 	}
 	result.RequestP50, result.RequestP95 = percentile(requests, 50), percentile(requests, 95)
+	if result.Arm == ArmAuto && slices.ContainsFunc(set.Queries, func(q Query) bool { return q.Expected != nil }) {
+		var err error
+		result.Structured, err = MeasureStructured(ctx, client, serverURL, set, loaded, limit)
+		return err
+	}
 	return nil
 }
 
-// storeID is the public id of a store.
-func storeID(id uuid.UUID) string {
-	public, err := typeid.FromUUIDBytesWithPrefix("mstore", id[:])
+// DocumentID is the public id of a document.
+func DocumentID(id uuid.UUID) string { return publicID("doc", id) }
+
+func storeID(id uuid.UUID) string { return publicID("mstore", id) }
+
+func publicID(prefix string, id uuid.UUID) string {
+	public, err := typeid.FromUUIDBytesWithPrefix(prefix, id[:])
 	if err != nil {
 		return id.String()
 	}
 	return public.String()
 }
 
-// ask sends one search, reads its answer, and says how long that took.
-func ask(ctx context.Context, client *http.Client, address string, body map[string]any) (time.Duration, error) {
+// ask sends one search, reads its answer, into out unless it is nil, and says how long that took.
+func ask(ctx context.Context, client *http.Client, address string, body map[string]any, out any) (time.Duration, error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return 0, err
@@ -176,13 +218,18 @@ func ask(ctx context.Context, client *http.Client, address string, body map[stri
 		return 0, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
 		return 0, err
 	}
+	took := time.Since(started)
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("status %d", response.StatusCode)
+		return 0, fmt.Errorf("status %d: %.300s", response.StatusCode, content)
 	}
-	return time.Since(started), nil
+	if out != nil {
+		return took, json.Unmarshal(content, out)
+	}
+	return took, nil
 }
 
 // Loaded is a set that stands in the database.
@@ -200,10 +247,10 @@ type Loaded struct {
 }
 
 // ranking gives the set's own ids of the documents in an answer, each at the place of its best chunk.
-func (l *Loaded) ranking(response search.Response) []string {
+func (l *Loaded) ranking(rows []db.SearchRow) []string {
 	var ids []string
-	seen := make(map[uuid.UUID]bool, len(response.Rows))
-	for _, row := range response.Rows {
+	seen := make(map[uuid.UUID]bool, len(rows))
+	for _, row := range rows {
 		id := row.ParentID
 		if row.IsMemory {
 			id = row.ID

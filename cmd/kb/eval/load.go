@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -99,6 +100,16 @@ func load(ctx context.Context, pool *pgxpool.Pool, ingester *worker.Ingester, pr
 	source := worker.Source{
 		ProjectID: projectID, Filename: document.ID, Title: document.Title, DocType: parse.TypeNote, Tags: db.TagBag(nil),
 		ContentHash: hash[:], Size: int64(len(document.Text)), Data: []byte(document.Text),
+	}
+	if document.KnowledgeType != "" {
+		source.KnowledgeType = &document.KnowledgeType
+	}
+	if len(document.Metadata) > 0 {
+		metadata, err := json.Marshal(document.Metadata)
+		if err != nil {
+			return 0, fmt.Errorf("document %s: write the metadata: %w", document.ID, err)
+		}
+		source.Metadata = metadata
 	}
 	prepared, err := ingester.Prepare(ctx, source, func(string, int, int) {})
 	if err != nil {

@@ -3,6 +3,8 @@ package eval
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -62,6 +64,44 @@ func TestRead(t *testing.T) {
 		}
 		if hashes[0] != hashes[1] || hashes[0] == hashes[2] {
 			t.Error("equal corpora have different hashes, or different ones the same")
+		}
+	})
+
+	t.Run("ExpectedStatusNeedsNoJudgement", func(t *testing.T) {
+		t.Parallel()
+
+		const structured = `{"id": "q4", "keywords": ["a"], "filters": {"project": "p", "equipment": ["x", "y"]}, "expected": {"status": "no_hit"}}`
+		set, err := Read(writeSet(t, corpus, queries+"\n"+structured, judgements))
+		if err != nil {
+			t.Fatal(err)
+		}
+		query := set.Queries[len(set.Queries)-1]
+		if len(set.Queries) != 3 || query.Expected.Status != "no_hit" || !slices.Equal(query.Filters["project"], Values{"p"}) || !slices.Equal(query.Filters["equipment"], Values{"x", "y"}) {
+			t.Errorf("got %+v", set.Queries)
+		}
+		if judged := set.judged(); len(judged) != 2 || len(set.Queries) != 3 {
+			t.Errorf("measured are %+v", judged)
+		}
+	})
+
+	t.Run("WrittenSetIsTheSame", func(t *testing.T) {
+		t.Parallel()
+
+		set, err := New("made", []Document{{ID: "d1", Title: "<T> & 水", Text: "one", Metadata: map[string]any{"codes": []any{"E-1"}}, KnowledgeType: "alarm"}}, []Query{
+			{ID: "q1", Text: "a", Keywords: []string{"a"}, QueryText: "b", Mode: "auto", Filters: map[string]Values{"f": {"x"}, "g": {"x", "y"}}, Expected: &Expected{
+				Status: "too_many", Total: 9, Facets: map[string][]Bucket{"f": {{"x", 9}}}, FacetsTruncated: map[string]int{"f": 0},
+			}},
+			{ID: "q2", Text: "b", Expected: &Expected{Status: "no_hit"}},
+		}, map[string]map[string]int{"q1": {"d1": 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "made")
+		if err := Write(dir, set); err != nil {
+			t.Fatal(err)
+		}
+		if read, err := Read(dir); err != nil || !reflect.DeepEqual(read, set) {
+			t.Errorf("%+v came back as %+v, %v", set, read, err)
 		}
 	})
 
