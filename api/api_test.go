@@ -64,6 +64,7 @@ type config struct {
 	MaxUpload int64
 	// Settings are those of searches; nil for the default ones. LogQueries keeps the texts of searches.
 	Settings   *search.Settings
+	Reranking  search.Reranking
 	LogQueries bool
 }
 
@@ -106,7 +107,7 @@ func start(t testing.TB, c config) *server {
 		settings = *c.Settings
 	}
 	handler := api.New(api.Options{
-		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, spaces, settings, logger), LogQueries: c.LogQueries,
+		Conn: pool, Bucket: bucket, Jobs: jobs, Searcher: search.New(pool, spaces, settings, c.Reranking, logger), LogQueries: c.LogQueries,
 		Memories: memory.NewWriter(pool, spaces, slog.New(slog.DiscardHandler)),
 		Reviser:  worker.NewReviser(pool, bucket, ingester), CheckChunking: ingester.CheckChunking, FileTypes: job.Types{Images: c.Converter != nil}, ConfiguredSpace: configured,
 		Device: embed.Device{Name: embed.DeviceCPU, Reason: "a test"}, Database: "external", APIKey: c.Key, Tokens: tokens, Origins: c.Origins, Knowledge: c.Knowledge, MaxUploadBytes: c.MaxUpload, SearchTimeout: 10 * time.Second, Logger: logger,

@@ -73,6 +73,7 @@ type knowledgeRequest struct {
 	Fusion    string            `json:"fusion,omitempty" enum:"rrf,blend" doc:"How both channels become one ranking: by rank, or by cosine plus half of BM25 as a share of the best. Defaults to KB_SEARCH__FUSION"`
 	Weights   *knowledgeWeights `json:"weights,omitempty" doc:"How much each channel counts"`
 	GroupBy   string            `json:"group_by,omitempty" enum:"document" doc:"Takes at most group_size passages of each document; others move up"`
+	Rerank    bool              `json:"rerank,omitempty" doc:"Has a cross-encoder order the first results, where the server has one"`
 	GroupSize int               `json:"group_size,omitempty" minimum:"1" maximum:"100" doc:"For group_by. Defaults to 1"`
 	Highlight bool              `json:"highlight,omitempty" doc:"Adds what was found with the words in <mark>, as HTML"`
 	Explain   bool              `json:"explain,omitempty" doc:"Adds the parts of each score, and how many candidates each filter, floor and limit removed"`
@@ -93,6 +94,7 @@ type knowledgeResponse struct {
 	Results  []knowledgeResult `json:"results" doc:"The results, best first"`
 	Total    *int              `json:"total,omitempty" doc:"How many candidates there are on all pages; with offset, group_by or explain"`
 	Degraded []string          `json:"degraded,omitempty" enum:"semantic" doc:"The channels that could not take part"`
+	Reranked *bool             `json:"reranked,omitempty" doc:"Whether a cross-encoder has ordered the results; scores then are from 0 to 1. There with rerank"`
 	Explain  json.RawMessage   `json:"explain,omitempty" doc:"How many candidates there were, and what removed others; the filters' counts are of documents"`
 	Why      []knowledgeWhy    `json:"why,omitempty" doc:"What became of the documents that were asked about"`
 }
@@ -217,7 +219,7 @@ func (in *knowledgeInput) named() (string, error) {
 func (r knowledgeRequest) request(scope knowledgeScope) (search.Request, error) {
 	request := search.Request{
 		Projects: scope.projects, Query: r.Query, Operators: true, Limit: min(r.Limit, search.MaxLimit), Offset: r.Offset,
-		MinSimilarity: r.MinSimilarity, Explain: r.Explain, Highlight: r.Highlight,
+		MinSimilarity: r.MinSimilarity, Rerank: r.Rerank, Explain: r.Explain, Highlight: r.Highlight,
 		DocumentFilter: db.DocumentFilter{
 			Tags: r.Tags, CreatedAfter: r.CreatedAfter, CreatedBefore: r.CreatedBefore, UpdatedAfter: r.UpdatedAfter, UpdatedBefore: r.UpdatedBefore,
 			Policies: scope.documents,
@@ -316,7 +318,7 @@ func (s *Server) knowledgeList(ctx context.Context, body knowledgeRequest, reque
 			IsMemory: row.IsMemory, ProjectID: row.ProjectID, ParentID: row.ParentID, ID: row.ID, Title: row.Title, Path: row.Path, Tags: row.Tags,
 			Metadata: row.Metadata, Version: row.Version, OriginalFilename: row.OriginalFilename, Size: row.Size, StoreName: row.StoreName,
 			CreatedAt: row.CreatedAt, DocumentUpdatedAt: row.DocumentUpdatedAt, MemoryUpdatedAt: row.MemoryUpdatedAt, Page: row.Page, Content: row.Content,
-		}, knowledgeRequest{Query: body.Query})
+		}, RerankExplain{}, knowledgeRequest{Query: body.Query})
 		if err != nil {
 			return nil, err
 		}

@@ -57,7 +57,8 @@ type knowledgeExplain struct {
 	Cosine       float64  `json:"cosine" doc:"In a blend: the cosine similarity, whichever channel found it"`
 	BM25         float64  `json:"bm25" doc:"In a blend: BM25, whichever channel found it"`
 	Decay        float64  `json:"decay" doc:"What the score was multiplied with for its age"`
-	Score        float64  `json:"score" doc:"The score"`
+	RerankExplain
+	Score float64 `json:"score" doc:"The score"`
 }
 
 type documentKnowledge struct {
@@ -109,9 +110,12 @@ func newKnowledge(body knowledgeRequest, response search.Response) (*knowledgeOu
 	out := &knowledgeOutput{Body: knowledgeResponse{Results: make([]knowledgeResult, len(response.Rows))}}
 	for i, row := range response.Rows {
 		var err error
-		if out.Body.Results[i], err = newKnowledgeResult(row, body); err != nil {
+		if out.Body.Results[i], err = newKnowledgeResult(row, newRerankExplain(response.Blended, i), body); err != nil {
 			return nil, err
 		}
+	}
+	if reranked := response.Blended != nil; body.Rerank {
+		out.Body.Reranked = &reranked
 	}
 	if response.Degraded {
 		out.Body.Degraded = []string{"semantic"}
@@ -142,12 +146,12 @@ func addWhy(out *knowledgeOutput, answers json.RawMessage) error {
 	return nil
 }
 
-func newKnowledgeResult(row db.SearchRow, body knowledgeRequest) (knowledgeResult, error) {
+func newKnowledgeResult(row db.SearchRow, rerank RerankExplain, body knowledgeRequest) (knowledgeResult, error) {
 	var tags map[string]string
 	if err := json.Unmarshal(row.Tags, &tags); err != nil {
 		return knowledgeResult{}, fmt.Errorf("read the tags of %s: %w", row.ID, err)
 	}
-	score := newKnowledgeScore(row, body)
+	score := newKnowledgeScore(row, rerank, body)
 	if row.IsMemory {
 		return knowledgeResult{memoryKnowledge{
 			SourceType: "memory", MemoryID: publicID(prefixMemory, row.ID), MemoryStoreID: publicID(prefixMemoryStore, row.ParentID),
@@ -167,7 +171,7 @@ func newKnowledgeResult(row db.SearchRow, body knowledgeRequest) (knowledgeResul
 	return knowledgeResult{result}, nil
 }
 
-func newKnowledgeScore(row db.SearchRow, body knowledgeRequest) (score KnowledgeScore) {
+func newKnowledgeScore(row db.SearchRow, rerank RerankExplain, body knowledgeRequest) (score KnowledgeScore) {
 	if body.Query == "" {
 		return score
 	}
@@ -183,7 +187,7 @@ func newKnowledgeScore(row db.SearchRow, body knowledgeRequest) (score Knowledge
 	if body.Explain {
 		score.Explain = &knowledgeExplain{
 			LexicalScore: row.LexicalScore, LexicalRRF: row.LexicalRrf, VectorScore: row.SemanticScore, VectorRRF: row.SemanticRrf, Cosine: row.Cosine,
-			BM25: row.Bm25, Decay: row.Decay, Score: row.Score,
+			BM25: row.Bm25, Decay: row.Decay, RerankExplain: rerank, Score: row.Score,
 		}
 	}
 	return score

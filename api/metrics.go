@@ -21,7 +21,7 @@ func (s *Server) registerMetrics(mux *http.ServeMux) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.searchCount, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if s.Searcher != nil {
-		registry.MustRegister(s.Searcher.Failures())
+		registry.MustRegister(s.Searcher.Metrics()...)
 	}
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	mux.HandleFunc("GET "+metricsPath, func(w http.ResponseWriter, r *http.Request) {

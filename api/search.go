@@ -40,7 +40,8 @@ type searchRequest struct {
 	Top      *int    `json:"top,omitempty" minimum:"1" doc:"With query: the largest number of results, 10 when absent; more than 100 are cut to 100"`
 	FTSOnly  bool    `json:"fts_only,omitempty" doc:"With query: full text search (BM25) alone"`
 	VecOnly  bool    `json:"vec_only,omitempty" doc:"With query: vector search alone"`
-	MinScore float64 `json:"min_score,omitempty" minimum:"0" doc:"With query: leaves out results whose fused score is lower"`
+	MinScore float64 `json:"min_score,omitempty" minimum:"0" doc:"With query: leaves out results whose fused score is lower, before reranking"`
+	Rerank   *bool   `json:"rerank,omitempty" doc:"With query: whether a cross-encoder orders the first results, where the server has one and both arms take part; true when absent"`
 
 	Keywords  keywords `json:"keywords,omitempty" doc:"What to look for: a list, or a string that is split at spaces, in which quotes keep words together; none for everything in scope"`
 	QueryText *string  `json:"query_text,omitempty" doc:"The question as it was asked, for the vectors; without it there is no vector_only" example:"the spindle gets hot after an hour"`
@@ -73,7 +74,7 @@ type searchResponse struct {
 	Banner          *string                    `json:"banner" doc:"A text to show word for word with loose_hit and vector_only; else null"`
 	Results         []searchResult             `json:"results" doc:"The results, best first"`
 	TotalMatches    int                        `json:"total_matches" doc:"The number of fused candidates before the cut to top; in a structured search, the number of documents on all pages"`
-	Reranked        bool                       `json:"reranked" doc:"Whether a cross-encoder has ordered the results"`
+	Reranked        bool                       `json:"reranked" doc:"Whether a cross-encoder has ordered the results; scores then are from 0 to 1"`
 	Degraded        []string                   `json:"degraded,omitempty" doc:"The arms that could not take part, in hybrid search" enum:"semantic"`
 	Facets          map[string][]search.Bucket `json:"facets,omitempty" doc:"The most frequent values of each key, at most 20; there when asked for, and with too_many"`
 	FacetsTruncated map[string]int64           `json:"facets_truncated,omitempty" doc:"How often further values of each key occur; above 0, its list is not exhaustive"`
@@ -92,7 +93,7 @@ type searchResult struct {
 	Page            *int32            `json:"page" doc:"Its page in the source, from 1; null where there are none"`
 	Seq             int32             `json:"seq" doc:"Its place in the document, from 0"`
 	Text            string            `json:"text" doc:"The chunk's text"`
-	Score           float64           `json:"score" doc:"The fused score; its order counts, its size does not"`
+	Score           float64           `json:"score" doc:"The fused score, or after reranking the blended one; its order counts, its size does not"`
 	SimilarityScore *float64          `json:"similarity_score,omitempty" doc:"Cosine similarity of query and chunk, whichever arm found it; absent without a vector"`
 	Tags            []string          `json:"tags" doc:"The document's tag names, sorted"`
 	TagContexts     map[string]string `json:"tag_contexts" doc:"The descriptions of those tags that have one"`
@@ -107,15 +108,34 @@ type searchResult struct {
 // searchExplain has the parts of a score; those of an arm that did not find the chunk are null. In a structured search, fts is
 // BM25 and the place by it, vec the cosine similarity of the best of them, and nothing is fused by rank.
 type searchExplain struct {
-	_          struct{} `additionalProperties:"true"`
-	FTSScore   *float64 `json:"fts_score" doc:"BM25"`
-	FTSRank    *int64   `json:"fts_rank" doc:"The rank in full text search"`
-	VecScore   *float64 `json:"vec_score" doc:"Cosine similarity"`
-	VecRank    *int64   `json:"vec_rank" doc:"The rank in vector search"`
-	RRFFTS     *float64 `json:"rrf_fts" doc:"What full text search adds to the score"`
-	RRFVec     *float64 `json:"rrf_vec" doc:"What vector search adds to the score"`
-	Bonus      float64  `json:"bonus" doc:"The bonus for a top rank in either"`
-	FinalScore float64  `json:"final_score" doc:"The sum"`
+	_        struct{} `additionalProperties:"true"`
+	FTSScore *float64 `json:"fts_score" doc:"BM25"`
+	FTSRank  *int64   `json:"fts_rank" doc:"The rank in full text search"`
+	VecScore *float64 `json:"vec_score" doc:"Cosine similarity"`
+	VecRank  *int64   `json:"vec_rank" doc:"The rank in vector search"`
+	RRFFTS   *float64 `json:"rrf_fts" doc:"What full text search adds to the score"`
+	RRFVec   *float64 `json:"rrf_vec" doc:"What vector search adds to the score"`
+	Bonus    float64  `json:"bonus" doc:"The bonus for a top rank in either"`
+	RerankExplain
+	FinalScore float64 `json:"final_score" doc:"The sum; after reranking, the blend"`
+}
+
+// RerankExplain is how reranking came to a score; null where it did not take part. It is exported since huma passes over
+// embedded structs that are not.
+type RerankExplain struct {
+	PreRerankRank *int     `json:"pre_rerank_rank" doc:"The place before reranking"`
+	RetrievalNorm *float64 `json:"retrieval_norm" doc:"The score before reranking, from 0 for the least of all candidates to 1 for the best"`
+	RerankScore   *float64 `json:"rerank_score" doc:"The cross-encoder's score, from 0 to 1"`
+	BlendWeight   *float64 `json:"blend_weight" doc:"The share of retrieval_norm in the score; rerank_score has the rest"`
+}
+
+// newRerankExplain is about the i-th result of an answer.
+func newRerankExplain(blended []search.Blended, i int) RerankExplain {
+	if i >= len(blended) || blended[i].PreRank == 0 {
+		return RerankExplain{}
+	}
+	b := blended[i]
+	return RerankExplain{PreRerankRank: &b.PreRank, RetrievalNorm: &b.RetrievalNorm, RerankScore: &b.RerankScore, BlendWeight: &b.Weight}
 }
 
 func (s *Server) search(ctx context.Context, in *searchInput) (*searchOutput, error) {
@@ -163,13 +183,17 @@ func (s *Server) searchHybrid(ctx context.Context, in searchRequest, filter db.D
 		s.meter(ctx, projectOf(ctx))
 	}
 	body := newSearchResponse(response.Status, response.Banner, response.TotalMatches, response.Facets)
+	body.Reranked = response.Blended != nil
 	if response.Degraded {
 		body.Degraded = []string{"semantic"}
 	}
-	for _, row := range response.Rows {
+	for i, row := range response.Rows {
 		result, err := newSearchResult(row, in.Explain)
 		if err != nil {
 			return searchResponse{}, err
+		}
+		if result.Explain != nil {
+			result.Explain.RerankExplain = newRerankExplain(response.Blended, i)
 		}
 		body.Results = append(body.Results, result)
 	}
@@ -218,7 +242,7 @@ func (r searchRequest) hybrid(project uuid.UUID) (search.Request, error) {
 		}
 	}
 	request := search.Request{
-		Projects: []uuid.UUID{project}, Query: r.Query, Documents: true, Limit: orTen(r.Top), MinScore: r.MinScore,
+		Projects: []uuid.UUID{project}, Query: r.Query, Documents: true, Limit: orTen(r.Top), MinScore: r.MinScore, Rerank: orTrue(r.Rerank),
 		Ranking: search.Ranking{TopRankBonus: true},
 	}
 	switch {

@@ -42,7 +42,7 @@ func (r searchRequest) structured(window int) (search.LadderRequest, error) {
 		field string
 		there bool
 	}{
-		{"top", r.Top != nil}, {"fts_only", r.FTSOnly}, {"vec_only", r.VecOnly}, {"min_score", r.MinScore > 0},
+		{"top", r.Top != nil}, {"fts_only", r.FTSOnly}, {"vec_only", r.VecOnly}, {"min_score", r.MinScore > 0}, {"rerank", r.Rerank != nil && *r.Rerank},
 	} {
 		if other.there {
 			return search.LadderRequest{}, errInvalid("body."+other.field, "%s needs a query; a structured search has keywords, mode, from and size.", other.field)

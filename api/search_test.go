@@ -53,6 +53,10 @@ type hit struct {
 		RRFFTS     *float64 `json:"rrf_fts"`
 		RRFVec     *float64 `json:"rrf_vec"`
 		Bonus      float64  `json:"bonus"`
+		PreRank    *int     `json:"pre_rerank_rank"`
+		Norm       *float64 `json:"retrieval_norm"`
+		Rerank     *float64 `json:"rerank_score"`
+		Weight     *float64 `json:"blend_weight"`
 		FinalScore float64  `json:"final_score"`
 	} `json:"explain"`
 }
@@ -62,7 +66,7 @@ func (s *server) search(t *testing.T, body string) (f found) {
 	t.Helper()
 	got := s.post(t, "/api/v1/search", body).want(t, 200)
 	must(t, json.Unmarshal(got.body, &f))
-	if f.Results == nil || f.Reranked == nil || *f.Reranked || f.TotalMatches < len(f.Results) || !isID(f.SearchID, "search") ||
+	if f.Results == nil || f.Reranked == nil || f.TotalMatches < len(f.Results) || !isID(f.SearchID, "search") ||
 		(f.Status == "no_hit") && f.TotalMatches > 0 || len(f.Results) > 0 && (f.Status == "no_hit" || f.Status == "too_many") {
 		t.Errorf("search %.80s: %.300s", body, got.body)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kb-search/kb"
 	"github.com/kb-search/kb/api/auth"
+	"github.com/kb-search/kb/api/search"
 	"github.com/kb-search/kb/db"
 	"github.com/kb-search/kb/embed"
 )
@@ -41,8 +42,8 @@ type statusRerank struct {
 	_          struct{} `additionalProperties:"true"`
 	Enabled    bool     `json:"enabled" doc:"Whether searches may be ordered by a cross-encoder"`
 	Model      *string  `json:"model" doc:"The cross-encoder; null when there is none"`
-	Loaded     bool     `json:"loaded" doc:"Whether it is loaded"`
-	Candidates int      `json:"candidates" doc:"How many results it orders"`
+	Loaded     bool     `json:"loaded" doc:"Whether it is loaded, or asked over HTTP"`
+	Candidates int      `json:"candidates" doc:"How many results of a search it orders; 0 when there is none"`
 }
 
 type statusDatabase struct {
@@ -60,6 +61,14 @@ type statusQueue struct {
 	_          struct{} `additionalProperties:"true"`
 	Queued     int64    `json:"queued" doc:"Jobs that wait"`
 	Processing int64    `json:"processing" doc:"Jobs that are worked on"`
+}
+
+func newStatusRerank(reranking search.Reranking) statusRerank {
+	rerank := statusRerank{Enabled: reranking.Model != "", Loaded: reranking.Reranker != nil, Candidates: reranking.Candidates}
+	if rerank.Enabled {
+		rerank.Model = &reranking.Model
+	}
+	return rerank
 }
 
 func (s *Server) registerStatus(api huma.API) {
@@ -100,7 +109,7 @@ func (s *Server) statusGet(ctx context.Context, _ *struct{}) (*statusOutput, err
 	}
 	body := statusBody{
 		Version: kb.Version(), Device: s.Device.Name, GPU: statusGPU{Available: s.Device.Name == embed.DeviceCUDA}, Database: database,
-		Queue: statusQueue{Queued: open.Queued, Processing: open.Processing},
+		Queue: statusQueue{Queued: open.Queued, Processing: open.Processing}, Rerank: newStatusRerank(s.Searcher.Reranking()),
 	}
 	if s.Device.Reason != "" {
 		body.GPU.Reason = &s.Device.Reason

@@ -82,6 +82,8 @@ type Request struct {
 	MinScore, MinSimilarity float64
 	// GroupSize is the largest number of passages of one document; 0 is no bound.
 	GroupSize int
+	// Rerank has the first results of a hybrid search reranked, where the searcher can.
+	Rerank bool
 	// Explain counts what was left out where; Why says it of some documents. Highlight marks the words that were found.
 	Explain   bool
 	Why       []uuid.UUID

@@ -45,17 +45,22 @@ type Response struct {
 	Facets Facets
 	// Degraded says that the query could not be embedded, so that the lexical arm answered alone.
 	Degraded bool
+	// Blended says of each row how reranking came to its score: nothing of those past the candidates. It is nil when the rows were
+	// not reranked.
+	Blended []Blended
 	// EmbedTime and StatementTime say where the time went.
 	EmbedTime, StatementTime time.Duration
 }
 
 // Searcher answers searches. It is safe for concurrent use.
 type Searcher struct {
-	conn     db.Conn
-	spaces   Spaces
-	settings Settings
-	logger   *slog.Logger
-	failures *prometheus.CounterVec
+	conn      db.Conn
+	spaces    Spaces
+	settings  Settings
+	reranking Reranking
+	logger    *slog.Logger
+	// failures counts by upstream, skipped by reason.
+	failures, skipped *prometheus.CounterVec
 }
 
 // Spaces gives the embedding space to search in.
@@ -64,20 +69,30 @@ type Spaces interface {
 }
 
 // New makes a searcher over the vectors of the active one of spaces.
-func New(conn db.Conn, spaces Spaces, settings Settings, logger *slog.Logger) *Searcher {
-	return &Searcher{conn: conn, spaces: spaces, settings: settings, logger: logger, failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "kb_upstream_errors_total", Help: "Calls of other services, or of models, that failed and that a search went on without.",
-	}, []string{"upstream"})}
+func New(conn db.Conn, spaces Spaces, settings Settings, reranking Reranking, logger *slog.Logger) *Searcher {
+	return &Searcher{
+		conn: conn, spaces: spaces, settings: settings, reranking: reranking, logger: logger,
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kb_upstream_errors_total", Help: "Calls of other services, or of models, that failed and that a search went on without.",
+		}, []string{"upstream"}),
+		skipped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kb_rerank_skipped_total", Help: "Searches that have their plain order since the reranker did not answer, by reason.",
+		}, []string{"reason"}),
+	}
 }
 
 // Settings are those of requests that say nothing else.
 func (s *Searcher) Settings() Settings { return s.settings }
 
-// Failures counts the calls that failed, by upstream.
-func (s *Searcher) Failures() prometheus.Collector { return s.failures }
+// Reranking is what the searcher reranks with.
+func (s *Searcher) Reranking() Reranking { return s.reranking }
+
+// Metrics counts what searches went on without.
+func (s *Searcher) Metrics() []prometheus.Collector { return []prometheus.Collector{s.failures, s.skipped} }
 
 // Search answers a request. A query without a letter or a digit finds nothing. An embedder that fails takes the semantic
-// arm out of a hybrid search (Degraded); in a semantic search its error is returned.
+// arm out of a hybrid search (Degraded); in a semantic search its error is returned. A reranker that does not answer in time
+// leaves the results in their plain order.
 func (s *Searcher) Search(ctx context.Context, request Request) (Response, error) {
 	query := readQuery(request)
 	if !searchable(query.text) || len(request.Projects) == 0 {
@@ -107,6 +122,10 @@ func (s *Searcher) Search(ctx context.Context, request Request) (Response, error
 	if err != nil {
 		return Response{}, err
 	}
+	candidates := s.candidates(request)
+	if candidates > 0 {
+		params.Skip, params.MaxResults = 0, max(int32(candidates), params.Skip+params.MaxResults)
+	}
 	rows, err := db.New().Search(ctx, db.WithDimensions(s.conn, int32(stored.Space().Dimensions)), params)
 	if err != nil {
 		return Response{}, fmt.Errorf("search: %w", err)
@@ -119,6 +138,11 @@ func (s *Searcher) Search(ctx context.Context, request Request) (Response, error
 	}
 	if response.Facets, err = readFacets(rows[0].Facets); err != nil {
 		return Response{}, err
+	}
+	if candidates > 0 {
+		if err := s.rerank(ctx, request, candidates, &response); err != nil {
+			return Response{}, err
+		}
 	}
 	response.Status = status(response.Rows)
 	response.Banner = s.settings.banner(response.Status)

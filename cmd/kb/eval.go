@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -52,6 +54,11 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
+	if slices.Contains(measured, eval.ArmReranked) {
+		if err := p.openEvalReranker(ctx, config, a.stderr, logger); err != nil {
+			return err
+		}
+	}
 	ingester, err := p.ingester(config, logger)
 	if err != nil {
 		return err
@@ -94,6 +101,15 @@ func (a *app) eval(ctx context.Context, args []string) (err error) {
 		return encoder.Encode(results)
 	}
 	return a.writeResults(results)
+}
+
+// openEvalReranker opens the reranker of the configuration, whether it is enabled or not, and lets searches wait for it.
+func (p *parts) openEvalReranker(ctx context.Context, config Config, progress io.Writer, logger *slog.Logger) error {
+	config.RerankEnabled, config.RerankTimeoutMS = true, int(config.SearchTimeout.Milliseconds())
+	if p.openReranker(ctx, config, progress, logger); p.reranking.Reranker == nil {
+		return errors.New("the arm reranked has no reranker: see the warning, and KB_RERANKER_MODEL, KB_RERANKER_DIR and KB_RERANKER_URL")
+	}
+	return nil
 }
 
 // fingerprint says what else than a corpus decides what is loaded of it.

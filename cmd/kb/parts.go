@@ -35,7 +35,7 @@ type parts struct {
 	// configured is the number of the embedding space of KB_MODEL, which is not always the active one.
 	configured int32
 	device     embed.Device
-	reranking  reranking
+	reranking  search.Reranking
 	closers    []func() error
 }
 
@@ -293,7 +293,7 @@ func (p *parts) searcher(config Config, logger *slog.Logger) *search.Searcher {
 	settings.MaxResultWindow = config.SearchMaxResultWindow
 	settings.BannerLoose = cmp.Or(config.SearchBannerLoose, settings.BannerLoose)
 	settings.BannerVectorOnly = cmp.Or(config.SearchBannerVectorOnly, settings.BannerVectorOnly)
-	return search.New(p.pool, p.spaces, settings, logger)
+	return search.New(p.pool, p.spaces, settings, p.reranking, logger)
 }
 
 // tokens makes the checker of tokens; nil when none is configured.

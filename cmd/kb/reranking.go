@@ -13,42 +13,35 @@ import (
 	"github.com/kb-search/kb/embed/remote"
 )
 
-// reranking is the reranker that searches have, or why they have none.
-type reranking struct {
-	// reranker is nil when reranking is off, or err.
-	reranker search.Reranker
-	// model is KB_RERANKER_MODEL, empty when reranking is off.
-	model string
-	// err is why the reranker can't be used.
-	err error
-}
-
 // openReranker opens the reranker of KB_RERANK_ENABLED. One that can't be opened is a warning: searches have their plain order
 // then.
 func (p *parts) openReranker(ctx context.Context, config Config, progress io.Writer, logger *slog.Logger) {
 	if !config.RerankEnabled {
 		return
 	}
-	p.reranking.model = config.RerankerModel
+	p.reranking = search.Reranking{
+		Model: config.RerankerModel, Candidates: config.RerankCandidates, Timeout: time.Duration(config.RerankTimeoutMS) * time.Millisecond,
+	}
 	var attributes []any
+	var err error
 	if config.RerankerURL != "" {
 		var reranker *remote.Reranker
-		if reranker, p.reranking.err = remote.NewReranker(rerankerOptions(config)); p.reranking.err == nil {
-			p.reranking.reranker = reranker
+		if reranker, err = remote.NewReranker(rerankerOptions(config)); err == nil {
+			p.reranking.Reranker = reranker
 			p.closers = append(p.closers, reranker.Close)
 			attributes = []any{slog.String("api", reranker.API())}
 		}
 	} else {
 		var reranker *onnx.Reranker
-		if reranker, p.reranking.err = loadReranker(ctx, config, progress, logger); p.reranking.err == nil {
-			p.reranking.reranker = reranker
+		if reranker, err = loadReranker(ctx, config, progress, logger); err == nil {
+			p.reranking.Reranker = reranker
 			p.closers = append(p.closers, reranker.Close)
 			attributes = []any{slog.String("device", reranker.Device().Name), slog.String("reason", reranker.Device().Reason)}
 		}
 	}
-	if p.reranking.err != nil {
+	if err != nil {
 		logger.WarnContext(ctx, "searches are not reranked: the reranker can't be used",
-			slog.String("model", config.RerankerModel), slog.Any("error", p.reranking.err))
+			slog.String("model", config.RerankerModel), slog.Any("error", err))
 		return
 	}
 	logger.InfoContext(ctx, "reranker ready", append([]any{slog.String("model", config.RerankerModel)}, attributes...)...)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,6 +29,8 @@ const (
 	ArmSemantic Arm = "semantic"
 	// ArmHybrid is the search of documents: rank fusion with a bonus for the first ranks.
 	ArmHybrid Arm = "hybrid"
+	// ArmReranked is ArmHybrid with its first results reranked.
+	ArmReranked Arm = "reranked"
 	// ArmRRF and ArmBlend are knowledge search with its two fusions.
 	ArmRRF   Arm = "rrf"
 	ArmBlend Arm = "blend"
@@ -48,10 +51,10 @@ func (a Arm) Mode() (search.Mode, error) {
 		return search.Lexical, nil
 	case ArmSemantic:
 		return search.Semantic, nil
-	case ArmHybrid, ArmRRF, ArmBlend, ArmLoose, ArmAuto:
+	case ArmHybrid, ArmReranked, ArmRRF, ArmBlend, ArmLoose, ArmAuto:
 		return search.Hybrid, nil
 	default:
-		return 0, fmt.Errorf("there is no arm %q: write lexical, semantic, hybrid, rrf, blend, loose or auto", a)
+		return 0, fmt.Errorf("there is no arm %q: write lexical, semantic, hybrid, reranked, rrf, blend, loose or auto", a)
 	}
 }
 
@@ -140,12 +143,15 @@ func answer(ctx context.Context, searcher *search.Searcher, set *Set, loaded *Lo
 	}
 	request := search.Request{
 		Projects: []uuid.UUID{loaded.ProjectID}, Query: query.Text, Mode: mode, Documents: !set.OfMemories(), Memories: set.OfMemories(),
-		Limit: search.MaxLimit, Ranking: arm.ranking(),
+		Limit: search.MaxLimit, Ranking: arm.ranking(), Rerank: arm == ArmReranked,
 	}
 	if query.Store != "" {
 		request.MemoryFilter.Stores = db.UUIDs{loaded.stores[query.Store]}
 	}
 	response, err := searcher.Search(ctx, request)
+	if err == nil && request.Rerank && len(response.Rows) > 0 && response.Blended == nil {
+		err = errors.New("it was not reranked: see the log")
+	}
 	return answered{response.Rows, response.Status, response.StatementTime, response.EmbedTime}, err
 }
 
@@ -161,7 +167,7 @@ func MeasureRequests(ctx context.Context, client *http.Client, serverURL string,
 		if limit > 0 && i == limit {
 			break
 		}
-		path, body := "/api/v1/search", map[string]any{"query": query.Text, "fts_only": result.Arm == ArmLexical, "vec_only": result.Arm == ArmSemantic}
+		path, body := "/api/v1/search", map[string]any{"query": query.Text, "fts_only": result.Arm == ArmLexical, "vec_only": result.Arm == ArmSemantic, "rerank": result.Arm == ArmReranked}
 		if stage, ok := result.Arm.structured(); ok {
 			path, body = "/api/v1/search", query.body(stage)
 		} else if set.OfMemories() || result.Arm == ArmRRF || result.Arm == ArmBlend {

@@ -39,7 +39,7 @@ func TestAnswers(t *testing.T) {
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	handler := api.New(api.Options{
-		ProjectID: loaded.ProjectID, Conn: pool, Searcher: search.New(pool, spaces, search.DefaultSettings(), quiet), SearchTimeout: time.Minute, Logger: quiet,
+		ProjectID: loaded.ProjectID, Conn: pool, Searcher: search.New(pool, spaces, search.DefaultSettings(), search.Reranking{}, quiet), SearchTimeout: time.Minute, Logger: quiet,
 	})
 	t.Cleanup(handler.Close)
 	server := httptest.NewServer(handler)
