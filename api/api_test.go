@@ -201,7 +201,7 @@ type answer struct {
 }
 
 // do sends a request and reads the answer, which is never an error of the server's own. Headers come in pairs.
-func (s *server) do(t *testing.T, method, path string, body io.Reader, headers ...string) answer {
+func (s *server) do(t testing.TB, method, path string, body io.Reader, headers ...string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, body)
 	must(t, err)
@@ -224,17 +224,17 @@ func (s *server) do(t *testing.T, method, path string, body io.Reader, headers .
 	return a
 }
 
-func (s *server) get(t *testing.T, path string) answer {
+func (s *server) get(t testing.TB, path string) answer {
 	t.Helper()
 	return s.do(t, http.MethodGet, path, nil)
 }
 
-func (s *server) put(t *testing.T, path, body string) answer {
+func (s *server) put(t testing.TB, path, body string) answer {
 	t.Helper()
 	return s.do(t, http.MethodPut, path, strings.NewReader(body), "Content-Type", "application/json")
 }
 
-func (s *server) post(t *testing.T, path, body string) answer {
+func (s *server) post(t testing.TB, path, body string) answer {
 	t.Helper()
 	return s.do(t, http.MethodPost, path, strings.NewReader(body), "Content-Type", "application/json")
 }
@@ -247,7 +247,7 @@ func file(filename, content string) []part {
 	return []part{{"file", filename, content}}
 }
 
-func form(t *testing.T, parts []part) (body *bytes.Buffer, contentType string) {
+func form(t testing.TB, parts []part) (body *bytes.Buffer, contentType string) {
 	t.Helper()
 	body = &bytes.Buffer{}
 	w := multipart.NewWriter(body)
@@ -267,14 +267,14 @@ func form(t *testing.T, parts []part) (body *bytes.Buffer, contentType string) {
 	return body, w.FormDataContentType()
 }
 
-func (s *server) upload(t *testing.T, parts ...part) answer {
+func (s *server) upload(t testing.TB, parts ...part) answer {
 	t.Helper()
 	body, contentType := form(t, parts)
 	return s.do(t, http.MethodPost, "/api/v1/jobs", body, "Content-Type", contentType)
 }
 
 // ingest uploads and waits until the job is done.
-func (s *server) ingest(t *testing.T, parts ...part) map[string]any {
+func (s *server) ingest(t testing.TB, parts ...part) map[string]any {
 	t.Helper()
 	accepted := s.upload(t, parts...)
 	if accepted.status != http.StatusAccepted {
@@ -288,7 +288,7 @@ func (s *server) ingest(t *testing.T, parts ...part) map[string]any {
 }
 
 // wait waits until a job has ended.
-func (s *server) wait(t *testing.T, jobID string) map[string]any {
+func (s *server) wait(t testing.TB, jobID string) map[string]any {
 	t.Helper()
 	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		got := s.get(t, "/api/v1/jobs/"+jobID).want(t, http.StatusOK).object(t)
@@ -302,18 +302,18 @@ func (s *server) wait(t *testing.T, jobID string) map[string]any {
 }
 
 // document gets the document of a done job.
-func (s *server) document(t *testing.T, done map[string]any) map[string]any {
+func (s *server) document(t testing.TB, done map[string]any) map[string]any {
 	t.Helper()
 	return s.get(t, "/api/v1/documents/"+done["document_id"].(string)).want(t, http.StatusOK).object(t)
 }
 
-func (s *server) count(t *testing.T, table string) (n int) {
+func (s *server) count(t testing.TB, table string) (n int) {
 	t.Helper()
 	must(t, s.pool.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
 	return n
 }
 
-func (a answer) want(t *testing.T, status int) answer {
+func (a answer) want(t testing.TB, status int) answer {
 	t.Helper()
 	if a.status != status {
 		t.Fatalf("got %d, want %d: %.500s", a.status, status, a.body)
@@ -321,7 +321,7 @@ func (a answer) want(t *testing.T, status int) answer {
 	return a
 }
 
-func (a answer) object(t *testing.T) (object map[string]any) {
+func (a answer) object(t testing.TB) (object map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, &object); err != nil {
 		t.Fatalf("%v: %s", err, a.body)
@@ -329,13 +329,13 @@ func (a answer) object(t *testing.T) (object map[string]any) {
 	return object
 }
 
-func (a answer) names(t *testing.T) (names []string) {
+func (a answer) names(t testing.TB) (names []string) {
 	t.Helper()
 	must(t, json.Unmarshal(a.body, &names))
 	return names
 }
 
-func (a answer) list(t *testing.T) (list []map[string]any) {
+func (a answer) list(t testing.TB) (list []map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, &list); err != nil || list == nil {
 		t.Fatalf("not a list: %v: %s", err, a.body)
@@ -344,7 +344,7 @@ func (a answer) list(t *testing.T) (list []map[string]any) {
 }
 
 // wantError checks the status and the fields of an error.
-func (a answer) wantError(t *testing.T, status int, fields map[string]any) {
+func (a answer) wantError(t testing.TB, status int, fields map[string]any) {
 	t.Helper()
 	got := a.want(t, status).object(t)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -430,6 +430,16 @@ func TestALargeExportIsWhole(t *testing.T) {
 	}
 }
 
+// TestMemoryDoesNotWaitForTheModel writes while the model says nothing at all.
+func TestMemoryDoesNotWaitForTheModel(t *testing.T) {
+	t.Parallel()
+	s := start(t, config{NoWorker: true, Embedder: &embedtest.Embedder{Block: make(chan struct{})}})
+	s.remember(t, s.store(t, "later", ""), "The winch is oiled.", "")
+	if memories, vectors := s.count(t, "memories"), s.count(t, "memory_embeddings"); memories != 1 || vectors != 0 {
+		t.Errorf("%d memories, %d vectors", memories, vectors)
+	}
+}
+
 func TestMemoryWithoutTheModel(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool

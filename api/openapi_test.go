@@ -27,7 +27,7 @@ func (s *server) operation(method, path string) *huma.Operation {
 
 // wantDocumented checks an answer against the OpenAPI document: its status is there, and its body fits the schema. Every
 // request of these tests passes through it.
-func (s *server) wantDocumented(t *testing.T, method, path string, a answer) {
+func (s *server) wantDocumented(t testing.TB, method, path string, a answer) {
 	t.Helper()
 	operation := s.operation(method, path)
 	if operation == nil || a.status == 415 || a.status == 204 && operation.Responses["204"] != nil { // 415 is before any operation, as 405 is

@@ -642,7 +642,7 @@ type JobReleaseParams struct {
 	ID        uuid.UUID
 }
 
-// Gives back the attempt of a job whose worker was asked to stop: that is no fault of the file.
+// Gives back the attempt of a job whose worker was asked to stop, or whose model is away: that is no fault of the file.
 func (q *Queries) JobRelease(ctx context.Context, db DBTX, arg JobReleaseParams) error {
 	_, err := db.Exec(ctx, jobRelease, arg.ProjectID, arg.ID)
 	return err

@@ -15,6 +15,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/embed"
 	"github.com/kb-search/kb/worker/job"
 	"github.com/kb-search/kb/worker/parse"
 )
@@ -27,6 +28,9 @@ const (
 	codePathTaken   = "path_taken"
 	codeDeleted     = "document_deleted"
 )
+
+// modelPause is how long a job is put off whose model's server does not answer.
+const modelPause = 10 * time.Second
 
 type ingestWorker struct {
 	river.WorkerDefaults[job.IngestArgs]
@@ -97,6 +101,12 @@ func (w *ingestWorker) run(ctx context.Context, cancel context.CancelCauseFunc, 
 		return w.abandon(ctx, log, claimed)
 	case ctx.Err() != nil:
 		return errors.Join(err, w.release(ctx, claimed))
+	case errors.Is(err, embed.ErrUnavailable):
+		log.WarnContext(ctx, "ingestion put off until the model answers", slog.Any("error", err))
+		if err := w.release(ctx, claimed); err != nil {
+			return err
+		}
+		return river.JobSnooze(modelPause)
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		return w.fail(ctx, log, claimed, codeLost, "The uploaded file is gone from the staging area; upload it again.")
 	}

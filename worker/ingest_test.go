@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/embed"
 	"github.com/kb-search/kb/embed/embedtest"
 	"github.com/kb-search/kb/worker/job"
 )
@@ -76,6 +77,36 @@ func TestIngest(t *testing.T) {
 		row = b.wait(t, row)
 		b.wantWhole(t, row)
 		if row.Attempts != 3 {
+			t.Errorf("%d attempts", row.Attempts)
+		}
+	})
+
+	t.Run("ModelAwayUsesUpNoAttempt", func(t *testing.T) {
+		t.Parallel()
+		var away atomic.Bool
+		away.Store(true)
+		b := setup(t, &embedtest.Embedder{Fail: func(string) error {
+			if away.Load() {
+				return fmt.Errorf("ask the server: %w", embed.ErrUnavailable)
+			}
+			return nil
+		}})
+		row := b.enqueue(t, db.DefaultProjectID, "pump.txt", long("pump"))
+		b.start(t)
+		for n := range job.MaxAttempts + 2 {
+			eventually(t, "the job is put off", func() bool {
+				return b.count(t, "SELECT count(*) FROM river_job WHERE kind = 'ingest' AND state = 'scheduled'") == 1
+			})
+			if got := b.get(t, row); got.Attempts != 0 || got.Status != db.JobStatusProcessing {
+				t.Fatalf("after %d tries: %+v", n+1, got)
+			}
+			away.Store(n <= job.MaxAttempts)
+			_, err := b.pool.Exec(t.Context(), "UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'ingest'")
+			must(t, err)
+		}
+		row = b.wait(t, row)
+		b.wantWhole(t, row)
+		if row.Attempts != 1 {
 			t.Errorf("%d attempts", row.Attempts)
 		}
 	})

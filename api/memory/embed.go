@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/pgvector/pgvector-go"
@@ -16,6 +17,14 @@ import (
 
 // embedBatch is how many texts go to the model at once.
 const embedBatch = 64
+
+// A write waits so long for the model: at first, and for each text. Past it the memory is stored without its vector.
+const (
+	firstPatience = 3 * time.Second
+	patience      = 200 * time.Millisecond
+)
+
+var errPatience = errors.New("the model took too long for a write")
 
 // errStale is what was made before the transaction and does not fit what is found in it; make it again.
 var errStale = errors.New("the memory store, or the embedding space, has changed meanwhile")
@@ -32,8 +41,8 @@ type draft struct {
 	known bool
 }
 
-// embed gives those drafts their vectors that the store does not know. A model that does not answer is no error: the texts are
-// stored, and a job makes their vectors.
+// embed gives those drafts their vectors that the store does not know. A model that does not answer, or not soon, is no error: the texts
+// are stored, and a job makes their vectors.
 func (w *Writer) embed(ctx context.Context, stored embed.Stored, drafts []*draft) error {
 	byHash := map[string][]*draft{}
 	var texts []*draft
@@ -53,7 +62,9 @@ func (w *Writer) embed(ctx context.Context, stored embed.Stored, drafts []*draft
 		for i, d := range batch {
 			contents[i] = d.content
 		}
-		vectors, err := stored.Embed(ctx, embed.Passage, contents)
+		within, cancel := context.WithTimeoutCause(ctx, firstPatience+time.Duration(len(batch))*patience, errPatience)
+		vectors, err := stored.Embed(within, embed.Passage, contents)
+		cancel()
 		if ctx.Err() != nil {
 			return fmt.Errorf("embed %d memories: %w", len(batch), context.Cause(ctx))
 		}

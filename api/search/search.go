@@ -88,7 +88,9 @@ func (s *Searcher) Settings() Settings { return s.settings }
 func (s *Searcher) Reranking() Reranking { return s.reranking }
 
 // Metrics counts what searches went on without.
-func (s *Searcher) Metrics() []prometheus.Collector { return []prometheus.Collector{s.failures, s.skipped} }
+func (s *Searcher) Metrics() []prometheus.Collector {
+	return []prometheus.Collector{s.failures, s.skipped}
+}
 
 // Search answers a request. A query without a letter or a digit finds nothing. An embedder that fails takes the semantic
 // arm out of a hybrid search (Degraded); in a semantic search its error is returned. A reranker that does not answer in time

@@ -120,7 +120,7 @@ WHERE project_id = @project_id AND id = @id AND status = 'processing';
 UPDATE jobs SET heartbeat_at = clock_timestamp() WHERE project_id = @project_id AND id = @id AND status = 'processing';
 
 -- name: JobRelease :exec
--- Gives back the attempt of a job whose worker was asked to stop: that is no fault of the file.
+-- Gives back the attempt of a job whose worker was asked to stop, or whose model is away: that is no fault of the file.
 UPDATE jobs SET attempts = greatest(attempts - 1, 0)
 WHERE project_id = @project_id AND id = @id AND status = 'processing';
 
