@@ -12,6 +12,7 @@ import (
 
 	"github.com/kb-search/kb/cmd/kb/eval"
 	"github.com/kb-search/kb/db/dbtest"
+	"github.com/kb-search/kb/embed/onnx/onnxtest"
 )
 
 // judgedSet writes ten documents and five queries with one relevant document each.
@@ -101,6 +102,15 @@ func TestEval(t *testing.T) {
 	if recount, relast := embedded(t); recount != count || !relast.Equal(last) {
 		t.Errorf("the second run embedded again: %d vectors, the last at %s; before %d, %s", recount, relast, count, last)
 	}
+
+	standIn := []string{"KB_RERANKER_MODEL=own", "KB_RERANKER_DIR=" + onnxtest.RerankerOptions(t).Dir}
+	out := execute(t, append(standIn, variables...), "eval", dir, "--arm", "reranked", "--json")
+	var reranked []eval.Result
+	if err := json.Unmarshal([]byte(out.stdout), &reranked); err != nil || len(reranked) != 1 || reranked[0].NDCG10 < 0.9 || reranked[0].RequestP50 <= 0 {
+		t.Errorf("reranked: %v, %+v: %s", err, reranked, out.stderr)
+	}
+	noReranker := append([]string{"KB_RERANKER_MODEL=own", "KB_RERANKER_DIR=" + t.TempDir()}, variables...)
+	execute(t, noReranker, "eval", dir, "--arm", "reranked").want(t, 1, "the arm reranked has no reranker")
 
 	other := t.TempDir() + "/tiny"
 	judgedSet(t, other, func(i int) string { return fmt.Sprintf("store %d", i%2) })

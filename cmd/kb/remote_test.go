@@ -234,6 +234,43 @@ func TestOpenReranker(t *testing.T) {
 	}
 }
 
+// TestServeReranks has a server rerank in its process, and one whose reranker is not there.
+func TestServeReranks(t *testing.T) {
+	t.Parallel()
+	address, docs, dir := dbtest.EmptyDatabase(t), t.TempDir(), t.TempDir()
+	write(t, docs, map[string]string{"oil.md": "# Engine\n\nReplace the lubricant every year.\n", "tyres.md": "# Wheels\n\nRotate the tyres.\n"})
+	for folder, loaded := range map[string]bool{onnxtest.RerankerOptions(t).Dir: true, t.TempDir(): false} {
+		s := serve(t, dir, "KB_DATABASE_URL="+address, "KB_RERANK_ENABLED=true", "KB_RERANKER_MODEL=own", "KB_RERANKER_DIR="+folder, "KB_RERANK_TIMEOUT_MS=60000")
+		s.ready(t)
+		s.kb(t, "ingest", docs).want(t, 0)
+		var status struct {
+			Rerank struct {
+				Enabled, Loaded bool
+				Model           string
+				Candidates      int
+			}
+		}
+		s.get(t, "/api/v1/status", &status)
+		if r := status.Rerank; !r.Enabled || r.Loaded != loaded || r.Model != "own" || r.Candidates != 40 {
+			t.Errorf("status %+v", r)
+		}
+		response, err := http.Post("http://"+s.addr+"/api/v1/search", "application/json", strings.NewReader(`{"query": "change the oil"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answer struct {
+			Reranked bool
+			Results  []struct{ Title string }
+		}
+		err = json.NewDecoder(response.Body).Decode(&answer)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || answer.Reranked != loaded || len(answer.Results) != 2 || answer.Results[0].Title != "Engine" {
+			t.Errorf("loaded %v: %d %+v, %v", loaded, response.StatusCode, answer, err)
+		}
+		s.signal(15)
+	}
+}
+
 func TestModelFromAFolderWithADescription(t *testing.T) {
 	t.Parallel()
 	address, dir, folder := dbtest.EmptyDatabase(t), t.TempDir(), t.TempDir()
