@@ -200,7 +200,7 @@ func (p *parts) openRemote(ctx context.Context, config Config, logger *slog.Logg
 		case known == 0:
 			return nil, fmt.Errorf("%w; it has to answer once, so that the size of its vectors is known", err)
 		}
-		logger.WarnContext(ctx, "the embedding server does not answer: until it does, searches go by words and uploads fail", slog.Any("error", err))
+		logger.WarnContext(ctx, "the embedding server does not answer: until it does, searches go by words and uploads wait", slog.Any("error", err))
 		options.Model.Dimensions = known
 		embedder, err = remote.NewEmbedder(options)
 	}
