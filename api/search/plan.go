@@ -94,6 +94,8 @@ type Request struct {
 	Tuning Tuning
 }
 
+func (r Request) limit() int { return min(max(r.Limit, 1), MaxLimit) }
+
 // MaxLimit is the largest page of a search.
 const MaxLimit = 100
 
@@ -144,7 +146,7 @@ func plan(request Request, settings Settings, space int32, vector []float32) (db
 		MinSimilarity:     request.MinSimilarity,
 		GroupSize:         int32(request.GroupSize),
 		Skip:              int32(request.Offset),
-		MaxResults:        int32(min(max(request.Limit, 1), MaxLimit)),
+		MaxResults:        int32(request.limit()),
 		Explain:           request.Explain,
 		Why:               request.Why,
 		Highlight:         request.Highlight,

@@ -100,7 +100,7 @@ func (s *Searcher) rerank(ctx context.Context, request Request, candidates int, 
 	rows := response.Rows
 	candidates = min(candidates, len(rows))
 	first := min(request.Offset, len(rows))
-	last := min(first+min(max(request.Limit, 1), MaxLimit), len(rows))
+	last := min(first+request.limit(), len(rows))
 	if first < candidates {
 		scores, err := s.rerankScores(ctx, readQuery(request).text, rows[:candidates])
 		if err != nil {
