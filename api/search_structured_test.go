@@ -27,7 +27,7 @@ func startWorkshop(t *testing.T, c config) *server {
 		machine("E-1234 spindle overload", "The spindle draws too much current. Check the bearing.", "alarm", `{"project": "north", "equipment": "CNC-07", "error_codes": ["E-1234"]}`),
 		machine("E-1235 coolant low", "The coolant level is low. Fill the tank.", "alarm", `{"project": "north", "equipment": "CNC-07", "error_codes": ["E-1235", "E-1236"]}`),
 		machine("Setting up the press", "Adjust the ram and the clutch of the press.", "setup", `{"project": "south", "equipment": "PR-1"}`),
-		machine("Bearing noise", "A worn bearing of the spindle sings. After E 1234 the bearing was replaced.", "experience", `{"project": "south", "equipment": ["PR-1", "CNC-07"], "year": 2021, "solved": true}`),
+		machine("Bearing noise", "A worn bearing of the spindle sings. After E 1234 the bearing was replaced.", "experience", `{"project": "south", "equipment": ["PR-1", "CNC-07"], "year": 2021, "solved": true, "odd": ["a", "a", null, "b", "a"], "twice": ["c", "c"], "nested": {"d": 1}}`),
 		machine("主轴过热报警", "主轴温度过高，检查轴承润滑。", "alarm", `{"project": "north", "equipment": "注塑机-3", "error_codes": "ALM_0421"}`),
 		machine("Belt tension", "The conveyor belt slips when the tension is wrong. spindle spindle spindle", "experience", `{"project": "north", "equipment": "CV-2"}`),
 	} {
@@ -206,6 +206,7 @@ func TestStructuredSearch(t *testing.T) {
 			`{"mode": "vector_only", "query_text": "bearing", "facets": ["error_codes"]}`:      `map[error_codes:[{ALM_0421 1} {E-1234 1} {E-1235 1} {E-1236 1}]]`,
 			`{"query": "coolant tank", "fts_only": true, "facets": ["equipment", "doc_type"]}`: `map[doc_type:[{note 1}] equipment:[{CNC-07 1}]]`,
 			`{"query": "coolant", "facets": ["project"]}`:                                      `map[project:[{north 4} {south 2}]]`,
+			`{"keywords": ["sings"], "facets": ["odd", "twice", "nested"]}`:                    `map[nested:[] odd:[{a 1} {b 1}] twice:[{c 1}]]`,
 			`{"keywords": ["zebra"], "facets": ["project"]}`:                                   `map[project:[]]`,
 		} {
 			if got := s.search(t, body); fmt.Sprint(got.Facets) != want {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kb-search/kb/db"
+	"github.com/kb-search/kb/db/dbtest"
 )
 
 func (c *corpus) ladder(project uuid.UUID, keywords ...string) db.SearchLadderParams {
@@ -37,11 +38,8 @@ func (n node) executed() []string {
 	return parts
 }
 
-// A stage that is not needed is not executed: nothing below it has run, by the plan's actual loops.
-func TestLadderPlan(t *testing.T) {
-	t.Parallel()
-
-	c := newCorpus(t)
+// testLadderPlan shows that a stage that is not needed is not executed: nothing below it has run, by the plan's actual loops.
+func testLadderPlan(t *testing.T, c *corpus) {
 	filtered := func(p db.SearchLadderParams) db.SearchLadderParams {
 		p.DocumentsFiltered, p.DocumentFilter = true, json.RawMessage(`{"doc_type": "note"}`)
 		return p
@@ -92,6 +90,8 @@ func TestLadder(t *testing.T) {
 		}
 		return rows
 	}
+
+	t.Run("Plan", func(t *testing.T) { testLadderPlan(t, c) })
 
 	t.Run("PagesReachWhatTheBudgetLeavesUnranked", func(t *testing.T) {
 		// 200 documents have the common word, one of them the needle: a budget of 100 rows ranks few of them.
@@ -164,7 +164,7 @@ func TestLadder(t *testing.T) {
 func TestKeywordQuery(t *testing.T) {
 	t.Parallel()
 
-	c := newCorpus(t)
+	pool := dbtest.New(t)
 	for _, test := range []struct {
 		keyword, text string
 		fits          bool
@@ -182,14 +182,14 @@ func TestKeywordQuery(t *testing.T) {
 		{"worn bearing", "the bearing is worn", true}, {"worn bearing", "a bearing", false}, {"running", "it runs", true}, {"ＡＢＣ", "abc", true}, {"café", "cafe", true},
 	} {
 		var fits bool
-		err := c.pool.QueryRow(t.Context(), `SELECT search_vector('english', '', $2) @@ keyword_query('english', $1)`, test.keyword, test.text).Scan(&fits)
+		err := pool.QueryRow(t.Context(), `SELECT search_vector('english', '', $2) @@ keyword_query('english', $1)`, test.keyword, test.text).Scan(&fits)
 		if err != nil || fits != test.fits {
 			t.Errorf("%q in %q: %t, %v", test.keyword, test.text, fits, err)
 		}
 	}
 	for _, nothing := range []string{"", " ", "the of", "?!", "—", "'", "\\"} {
 		var query *string
-		if err := c.pool.QueryRow(t.Context(), `SELECT keyword_query('english', $1)::text`, nothing).Scan(&query); err != nil || query != nil {
+		if err := pool.QueryRow(t.Context(), `SELECT keyword_query('english', $1)::text`, nothing).Scan(&query); err != nil || query != nil {
 			t.Errorf("%q: %v, %v", nothing, query, err)
 		}
 	}

@@ -66,48 +66,41 @@ END;
 
 -- document_facets counts the values of each key over some documents of a project: {"facets": {key: [{value, count}]},
 -- "truncated": {key: n}}. A key is knowledge_type, doc_type or one of metadata, whose lists count once for each of their
--- values. The largest buckets come first, then by value; truncated counts what stands in the buckets that were cut.
+-- values; objects are not counted. The largest buckets come first, then by the bytes of the value; truncated counts what stands
+-- in the buckets that were cut.
 -- +goose StatementBegin
 CREATE FUNCTION document_facets(project uuid, documents uuid[], keys text[], buckets integer) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
-    WITH held AS MATERIALIZED (
-        SELECT k.key, h.value, count(*) AS n
-        FROM unnest(documents) AS m (id)
-        JOIN documents AS d ON d.project_id = project AND d.id = m.id
-        CROSS JOIN unnest(keys) AS k (key)
-        CROSS JOIN LATERAL (SELECT CASE k.key
-            WHEN 'knowledge_type' THEN to_jsonb(d.knowledge_type)
-            WHEN 'doc_type' THEN to_jsonb(d.doc_type)
-            ELSE d.metadata -> k.key
-        END AS value OFFSET 0) AS h
-        WHERE h.value IS NOT NULL
-        GROUP BY k.key, h.value
-    ),
-    bucket AS MATERIALIZED (
-        SELECT b.key, b.value, sum(b.n)::bigint AS n, row_number() OVER (PARTITION BY b.key ORDER BY sum(b.n) DESC, b.value) AS place
+    WITH bucket AS MATERIALIZED (
+        SELECT e.key, e.value, count(*) AS n, row_number() OVER (PARTITION BY e.key ORDER BY count(*) DESC, e.value) AS place
         FROM (
-            SELECT h.key, h.value #>> '{}' AS value, h.n FROM held AS h WHERE jsonb_typeof(h.value) IN ('string', 'number', 'boolean')
-            UNION ALL
-            SELECT h.key, e.value, h.n
-            FROM held AS h
-            CROSS JOIN LATERAL (
-                SELECT DISTINCT v #>> '{}' AS value FROM jsonb_path_query(h.value, '$[*]') AS v
-                WHERE jsonb_typeof(v) IN ('string', 'number', 'boolean')
-            ) AS e
-            WHERE jsonb_typeof(h.value) = 'array'
-        ) AS b
-        GROUP BY b.key, b.value
+            SELECT h.key, v.value COLLATE "C" AS value
+            FROM documents AS d
+            CROSS JOIN unnest(keys) AS k (key)
+            CROSS JOIN LATERAL (SELECT k.key, CASE k.key
+                WHEN 'knowledge_type' THEN to_jsonb(d.knowledge_type)
+                WHEN 'doc_type' THEN to_jsonb(d.doc_type)
+                ELSE d.metadata -> k.key
+            END AS value OFFSET 0) AS h
+            CROSS JOIN LATERAL jsonb_array_elements_text(CASE
+                WHEN jsonb_typeof(h.value) IN ('string', 'number', 'boolean') THEN jsonb_build_array(h.value)
+                WHEN jsonb_typeof(h.value) <> 'array' THEN '[]'
+                -- A value that stands twice in a list counts once; most lists are too short to look closely.
+                WHEN jsonb_array_length(h.value) < 2 OR jsonb_array_length(h.value) = 2 AND h.value -> 0 <> h.value -> 1 THEN h.value
+                ELSE (SELECT jsonb_agg(DISTINCT x) FROM jsonb_array_elements(h.value) AS x)
+            END) AS v (value)
+            WHERE d.project_id = project AND d.id = ANY (documents) AND v.value IS NOT NULL
+        ) AS e
+        GROUP BY e.key, e.value
     )
-    SELECT jsonb_build_object('facets', jsonb_object_agg(f.key, f.buckets), 'truncated', jsonb_object_agg(f.key, f.truncated))
-    FROM (
-        SELECT k.key,
-            coalesce(jsonb_agg(jsonb_build_object('value', b.value, 'count', b.n) ORDER BY b.place) FILTER (WHERE b.place <= buckets), '[]') AS buckets,
-            coalesce(sum(b.n) FILTER (WHERE b.place > buckets), 0)::bigint AS truncated
-        FROM (SELECT DISTINCT unnest(keys) AS key) AS k
-        LEFT JOIN bucket AS b ON b.key = k.key
-        GROUP BY k.key
-    ) AS f
+    SELECT jsonb_build_object(
+        'facets', jsonb_object_agg(k.key, coalesce((
+            SELECT jsonb_agg(jsonb_build_object('value', b.value, 'count', b.n) ORDER BY b.place) FROM bucket AS b WHERE b.key = k.key AND b.place <= buckets
+        ), '[]')),
+        'truncated', jsonb_object_agg(k.key, coalesce((SELECT sum(b.n) FROM bucket AS b WHERE b.key = k.key AND b.place > buckets), 0))
+    )
+    FROM unnest(keys) AS k (key)
 );
 -- +goose StatementEnd
 
