@@ -129,8 +129,8 @@ func New(opts Options) *Server {
 // Close writes down what the server has collected. No request may come after it.
 func (s *Server) Close() {
 	s.closing.Do(func() { close(s.closed) })
-	s.usage.waiting.Wait()
-	s.searches.waiting.Wait()
+	s.usage.close()
+	s.searches.close()
 }
 
 // ServeHTTP implements http.Handler.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
 
 	"github.com/kb-search/kb/db"
 )
@@ -133,6 +134,9 @@ func newHumaError(status int, message string, details ...error) *Error {
 		}
 		if e.Field == "" {
 			e.Field = found.Location
+		}
+		if found.Message == validation.MsgExpectedMatchExactlyOneSchema { // Only those of textsSchema have several.
+			found.Message = fmt.Sprintf("expected a string, or a list of at most %d strings, %d for keywords", maxFieldValues, maxKeywords)
 		}
 		sentences = append(sentences, strings.TrimSpace(found.Location+": "+found.Message))
 	}

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -37,11 +39,12 @@ func (s *Server) recordSearch(ctx context.Context, id uuid.UUID, request searchR
 	if s.Unrecorded || projectOf(ctx) == uuid.Nil {
 		return nil
 	}
+	results := response.Results[:min(len(response.Results), maxRecordedResults)]
 	record := searchRecord{
 		ProjectID: projectOf(ctx), ID: id, Principal: accessOf(ctx).principal.Subject, Structured: request.Query == "", Status: response.Status,
-		Documents: make([]uuid.UUID, len(response.Results)), Chunks: make([]uuid.UUID, len(response.Results)), Total: response.TotalMatches, CreatedAt: time.Now(),
+		Documents: make([]uuid.UUID, len(results)), Chunks: make([]uuid.UUID, len(results)), Total: response.TotalMatches, CreatedAt: time.Now(),
 	}
-	for i, result := range response.Results {
+	for i, result := range results {
 		record.Documents[i], _ = parseID(prefixDocument, result.DocumentID)
 		record.Chunks[i], _ = parseID(prefixChunk, result.ChunkID)
 	}
@@ -49,11 +52,55 @@ func (s *Server) recordSearch(ctx context.Context, id uuid.UUID, request searchR
 		request.Query, request.QueryText, request.Keywords = "", nil, nil
 	}
 	var err error
-	if record.Request, err = json.Marshal(request); err != nil {
-		return fmt.Errorf("write down a search: %w", err)
+	if record.Request, err = recordedRequest(request); err != nil {
+		return err
 	}
 	s.searches.add(ctx, record)
 	return nil
+}
+
+// Bounds of what is written down of a search: the results that can be rated, and the bytes of a request; a larger one is kept
+// without its content.
+const (
+	maxRecordedResults = 100
+	maxRecordedBytes   = 16 << 10
+)
+
+// recordedRequest writes a request as JSON that the database takes, whatever its texts hold.
+func recordedRequest(request searchRequest) (json.RawMessage, error) {
+	encoded, err := json.Marshal(request)
+	if err != nil {
+		return nil, fmt.Errorf("write down a search: %w", err)
+	}
+	if len(encoded) > maxRecordedBytes {
+		return json.RawMessage("{}"), nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.UseNumber()
+	var object any
+	if err := decoder.Decode(&object); err != nil {
+		return nil, fmt.Errorf("write down a search: %w", err)
+	}
+	return json.Marshal(withoutNUL(object))
+}
+
+// withoutNUL drops zero bytes, which jsonb does not take, from all texts of a JSON value.
+func withoutNUL(value any) any {
+	switch v := value.(type) {
+	case string:
+		return strings.ReplaceAll(v, "\x00", "")
+	case []any:
+		for i := range v {
+			v[i] = withoutNUL(v[i])
+		}
+	case map[string]any:
+		for _, key := range slices.Collect(maps.Keys(v)) {
+			member := withoutNUL(v[key])
+			delete(v, key)
+			v[strings.ReplaceAll(key, "\x00", "")] = member
+		}
+	}
+	return value
 }
 
 func (s *Server) addSearches(ctx context.Context, searches []searchRecord) error {
@@ -113,9 +160,7 @@ func (s *Server) feedbackCreate(ctx context.Context, in *feedbackInput) (*feedba
 	if !isChunk && !isDocument {
 		return nil, errInvalid("body.result_id", "This is no id of a result: send the document_id or the chunk_id of one.")
 	}
-	if err := s.searches.flush(ctx); err != nil {
-		return nil, err
-	}
+	s.searches.flush(ctx)
 	row, err := s.queries.SearchGet(ctx, s.Conn, db.SearchGetParams{ProjectID: projectOf(ctx), ID: id})
 	principal := accessOf(ctx).principal
 	if db.Kind(err) == db.KindNotFound || err == nil && row.Principal != principal.Subject && !principal.Administers(false) {
@@ -166,9 +211,7 @@ type feedbackCounts struct {
 }
 
 func (s *Server) feedbackGet(ctx context.Context, _ *struct{}) (*feedbackSummaryOutput, error) {
-	if err := s.searches.flush(ctx); err != nil {
-		return nil, err
-	}
+	s.searches.flush(ctx)
 	rows, err := s.queries.FeedbackSummary(ctx, s.Conn, projectOf(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("sum up the feedback: %w", err)

@@ -154,3 +154,27 @@ func TestSettingsAreTheMeasuredOnes(t *testing.T) {
 		}
 	}
 }
+
+// What one caller sends must not keep the searches of others from being written down.
+func TestWhateverIsSearchedIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	s := startWorkshop(t, config{LogQueries: true})
+	odd := []string{
+		`{"filters": {"a": "\ud800"}}`, `{"filters": {"\ud800": 1}}`, "{\"filters\": {\"a\": \"\xff\"}}", `{"keywords": ["a\u0000b"]}`, `{"query": "a\u0000b"}`, `{"keywords": ["a\\u0000b"]}`,
+		`{"query_text": "a\u0000b", "mode": "vector_only"}`, `{"query": "a", "tags": ["x\u0000"], "doc_type": "n\u0000"}`, `{"filters": {"a": 1e300, "b": -0.1}}`,
+		`{"query_text": "` + strings.Repeat("long ", 100_000) + `"}`,
+	}
+	for _, body := range odd {
+		s.post(t, "/api/v1/search", body).want(t, 200)
+	}
+	f := s.search(t, `{"keywords": ["spindle"]}`)
+	s.post(t, "/api/v1/search/feedback", fmt.Sprintf(`{"search_id": %q, "result_id": %q, "rating": "up", "comment": "a\u0000\ud800"}`, f.SearchID, f.Results[0].DocumentID)).want(t, 201)
+	if n := s.count(t, "searches"); n != len(odd)+1 {
+		t.Errorf("%d of %d searches are written down", n, len(odd)+1)
+	}
+	for i, body := range []string{`{}`, `[]`, `{"search_id": 5}`, `{"search_id": "", "result_id": "", "rating": ""}`, `{"search_id": "search_\u0000", "result_id": "doc_1", "rating": "up"}`, `null`} {
+		if got := s.post(t, "/api/v1/search/feedback", body); got.status != 400 {
+			t.Errorf("%d: %d %s", i, got.status, got.body)
+		}
+	}
+}

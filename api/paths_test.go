@@ -123,7 +123,7 @@ func TestPaths(t *testing.T) {
 		}
 		for prefix, want := range map[string]int{"/list/": 3, "list/": 3, "/list": 4, "list/100%25_": 2, "/list/100_": 1, "/LIST": 0, "/list/100%25_a/x.txt": 1, "": -1} {
 			got := s.get(t, "/api/v1/documents?limit=100&path_prefix="+prefix).want(t, 200)
-			if n := len(got.list(t)); n != want && want >= 0 || got.header.Get("X-Total-Count") != fmt.Sprint(n) {
+			if n := len(got.list(t)); want >= 0 && (n != want || got.header.Get("X-Total-Count") != fmt.Sprint(n)) { // others come and go meanwhile
 				t.Errorf("%q: %d, want %d", prefix, n, want)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -231,15 +232,9 @@ func (r searchRequest) hybrid(project uuid.UUID) (search.Request, error) {
 	case r.FTSOnly && r.VecOnly:
 		return search.Request{}, errInvalid("body.vec_only", "fts_only and vec_only exclude each other; leave both out for hybrid search.")
 	}
-	for _, other := range []struct {
-		field string
-		there bool
-	}{
-		{"mode", r.Mode != nil}, {"keywords", r.Keywords != nil}, {"query_text", r.QueryText != nil}, {"from", r.From > 0}, {"size", r.Size != nil},
-	} {
-		if other.there {
-			return search.Request{}, errInvalid("body."+other.field, "%s belongs to a structured search, which has no query; leave one of them out.", other.field)
-		}
+	if err := refuse("%s belongs to a structured search, which has no query; leave one of them out.",
+		said{"mode", r.Mode != nil}, said{"keywords", r.Keywords != nil}, said{"query_text", r.QueryText != nil}, said{"from", r.From > 0}, said{"size", r.Size != nil}); err != nil {
+		return search.Request{}, err
 	}
 	request := search.Request{
 		Projects: []uuid.UUID{project}, Query: r.Query, Documents: true, Limit: orTen(r.Top), MinScore: r.MinScore, Rerank: orTrue(r.Rerank),
@@ -267,6 +262,9 @@ func (r searchRequest) filter(ctx context.Context) (db.DocumentFilter, error) {
 	filter := db.DocumentFilter{DocType: cleanLine(r.DocType), Policies: policies(ctx)}
 	if len(r.KnowledgeType) > 0 {
 		filter.KnowledgeTypes = db.Texts(r.KnowledgeType)
+	}
+	if slices.ContainsFunc(r.KnowledgeType, func(text string) bool { return strings.ContainsRune(text, 0) }) {
+		return filter, errInvalid("body.knowledge_type", "A value has a zero byte in it.")
 	}
 	names, err := cleanTags("body.tags", r.Tags)
 	if err != nil {

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,13 +28,13 @@ type oneOrMany []string
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (o *oneOrMany) UnmarshalJSON(encoded []byte) error {
-	texts, _, err := readTexts(encoded)
+	texts, err := readTexts(encoded, func(text string) []string { return []string{text} })
 	*o = texts
 	return err
 }
 
 // Schema implements huma.SchemaProvider.
-func (oneOrMany) Schema(huma.Registry) *huma.Schema { return textsSchema() }
+func (oneOrMany) Schema(huma.Registry) *huma.Schema { return textsSchema(maxFieldValues) }
 
 // keywords are units to look for: a list, or a string that is split at spaces.
 type keywords []string
@@ -42,55 +44,46 @@ var unit = regexp.MustCompile(`["“”]([^"“”]+)["“”]|[^\s\pZ]+`)
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (k *keywords) UnmarshalJSON(encoded []byte) error {
-	texts, single, err := readTexts(encoded)
-	if err != nil || !single {
-		*k = texts
-		return err
-	}
-	*k = keywords{}
-	for _, match := range unit.FindAllStringSubmatch(strings.Join(texts, ""), -1) {
-		*k = append(*k, appendTexts(nil, match[0], match[1])...)
-	}
-	return nil
-}
-
-// appendTexts appends the last text that is not blank.
-func appendTexts(list []string, texts ...string) []string {
-	for _, text := range slices.Backward(texts) {
-		if strings.TrimSpace(text) != "" {
-			return append(list, text)
+	texts, err := readTexts(encoded, func(text string) (units []string) {
+		for _, match := range unit.FindAllStringSubmatch(text, -1) {
+			units = append(units, cmp.Or(strings.TrimSpace(match[1]), match[0]))
 		}
-	}
-	return list
+		return units
+	})
+	*k = texts
+	return err
 }
 
 // Schema implements huma.SchemaProvider.
-func (keywords) Schema(huma.Registry) *huma.Schema { return textsSchema() }
+func (keywords) Schema(huma.Registry) *huma.Schema { return textsSchema(maxKeywords) }
 
-func textsSchema() *huma.Schema {
+func textsSchema(most int) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
-		{Type: huma.TypeString}, {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
+		{Type: huma.TypeString}, {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, MaxItems: &most},
 	}}
 }
 
-// readTexts reads a string, which is single, or a list of strings, without blank ones and repetitions. Null is no text.
-func readTexts(encoded []byte) (texts []string, single bool, err error) {
-	var text string
-	if single = json.Unmarshal(encoded, &text) == nil; single {
-		texts = []string{text}
-	} else if err := json.Unmarshal(encoded, &texts); err != nil {
-		return nil, false, err
-	}
-	if texts == nil || single && string(encoded) == "null" {
-		return nil, single, nil
-	}
-	kept := []string{}
-	for _, text := range texts {
-		if !slices.Contains(kept, text) {
-			kept = appendTexts(kept, text)
+// readTexts reads a list of strings, or one string, which split makes a list of. Blank strings and repetitions are left out;
+// null is nil.
+func readTexts(encoded []byte, split func(text string) []string) ([]string, error) {
+	var one *string
+	var texts []string
+	if json.Unmarshal(encoded, &one) == nil {
+		if one == nil {
+			return nil, nil
 		}
+		texts = split(*one)
+	} else if err := json.Unmarshal(encoded, &texts); err != nil {
+		return nil, err
 	}
-	return kept, single, nil
+	kept, seen := []string{}, map[string]bool{}
+	for _, text := range texts {
+		if !seen[text] && strings.TrimSpace(text) != "" {
+			kept = append(kept, text)
+		}
+		seen[text] = true
+	}
+	return kept, nil
 }
 
 // fields reads the conditions on metadata, of several values of a field any one.
@@ -99,6 +92,10 @@ func (r searchRequest) fields() (db.FieldFilter, error) {
 	for key, values := range map[string]oneOrMany{"project": r.Project, "equipment": r.Equipment, "error_codes": r.ErrorCodes} {
 		for _, value := range values {
 			fields[key] = append(fields[key], value)
+			// As a keyword, 7 is the number and the text.
+			if number := json.Number(value); json.Valid([]byte(value)) && isNumber(number) {
+				fields[key] = append(fields[key], number)
+			}
 		}
 	}
 	if len(r.Filters) == 0 || string(r.Filters) == "null" {
@@ -130,6 +127,11 @@ func (r searchRequest) fields() (db.FieldFilter, error) {
 	return fields, checkFields(fields)
 }
 
+func isNumber(number json.Number) bool {
+	value, err := number.Float64()
+	return err == nil && !math.IsInf(value, 0) && len(number) < 40
+}
+
 func isScalar(value any) bool {
 	switch value.(type) {
 	case string, bool, json.Number:
@@ -144,8 +146,8 @@ func checkFields(fields db.FieldFilter) error {
 		return errInvalid("body.filters", "There are more than %d filters.", maxFields)
 	}
 	for key, values := range fields {
-		if len(values) > maxFieldValues {
-			return errInvalid("body."+key, "There are more than %d values.", maxFieldValues)
+		if len(values) > 2*maxFieldValues {
+			return errInvalid("body.filters."+key, "There are more than %d values.", maxFieldValues)
 		}
 		for _, value := range values {
 			if text, isText := value.(string); isText && (strings.ContainsRune(text, 0) || !utf8.ValidString(text)) {

@@ -38,15 +38,10 @@ func (s *Server) searchStructured(ctx context.Context, in searchRequest, filter 
 
 // structured reads the parts of a request that only structured search has. window is how deep pages reach.
 func (r searchRequest) structured(window int) (search.LadderRequest, error) {
-	for _, other := range []struct {
-		field string
-		there bool
-	}{
-		{"top", r.Top != nil}, {"fts_only", r.FTSOnly}, {"vec_only", r.VecOnly}, {"min_score", r.MinScore > 0}, {"rerank", r.Rerank != nil && *r.Rerank},
-	} {
-		if other.there {
-			return search.LadderRequest{}, errInvalid("body."+other.field, "%s needs a query; a structured search has keywords, mode, from and size.", other.field)
-		}
+	if err := refuse("%s needs a query; a structured search has keywords, mode, from and size.",
+		said{"top", r.Top != nil}, said{"fts_only", r.FTSOnly}, said{"vec_only", r.VecOnly}, said{"min_score", r.MinScore > 0},
+		said{"rerank", r.Rerank != nil && *r.Rerank}); err != nil {
+		return search.LadderRequest{}, err
 	}
 	request := search.LadderRequest{Keywords: r.Keywords, Stage: search.StageAuto, From: r.From, Size: orTen(r.Size)}
 	if request.From > window || request.Size > window-request.From {
@@ -62,18 +57,35 @@ func (r searchRequest) structured(window int) (search.LadderRequest, error) {
 	if r.QueryText != nil {
 		request.QueryText = strings.TrimSpace(*r.QueryText)
 	}
-	bytes := 0
+	words := 0
 	for _, keyword := range r.Keywords {
-		bytes += len(keyword)
+		words += len(strings.Fields(keyword))
 	}
-	if len(r.Keywords) > maxKeywords || bytes > maxKeywordBytes {
-		return request, errInvalid("body.keywords", "There are more than %d keywords, or more than %d bytes of them; keep those that matter, and write whole sentences in query_text.",
+	if bytes := len(strings.Join(r.Keywords, "")); len(r.Keywords) > maxKeywords || words > maxKeywords || bytes > maxKeywordBytes {
+		return request, errInvalid("body.keywords", "The keywords have more than %d words or %d bytes; keep those that matter, and write whole sentences in query_text.",
 			maxKeywords, maxKeywordBytes)
 	}
 	return request, nil
 }
 
+// Bounds of the keywords of a search, in words and in bytes: each is looked at by itself.
 const (
-	maxKeywords     = 1000
+	maxKeywords     = 500
 	maxKeywordBytes = 16 << 10
 )
+
+// said is a field of a request, and whether the request has it.
+type said struct {
+	field string
+	there bool
+}
+
+// refuse gives an error for the first field that is there.
+func refuse(sentence string, fields ...said) error {
+	for _, s := range fields {
+		if s.there {
+			return errInvalid("body."+s.field, sentence, s.field)
+		}
+	}
+	return nil
+}

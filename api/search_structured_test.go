@@ -27,7 +27,7 @@ func startWorkshop(t *testing.T, c config) *server {
 		machine("E-1234 spindle overload", "The spindle draws too much current. Check the bearing.", "alarm", `{"project": "north", "equipment": "CNC-07", "error_codes": ["E-1234"]}`),
 		machine("E-1235 coolant low", "The coolant level is low. Fill the tank.", "alarm", `{"project": "north", "equipment": "CNC-07", "error_codes": ["E-1235", "E-1236"]}`),
 		machine("Setting up the press", "Adjust the ram and the clutch of the press.", "setup", `{"project": "south", "equipment": "PR-1"}`),
-		machine("Bearing noise", "A worn bearing of the spindle sings. After E 1234 the bearing was replaced.", "experience", `{"project": "south", "equipment": ["PR-1", "CNC-07"], "year": 2021, "solved": true, "odd": ["a", "a", null, "b", "a"], "twice": ["c", "c"], "nested": {"d": 1}}`),
+		machine("Bearing noise", "A worn bearing of the spindle sings. After E 1234 the bearing was replaced.", "experience", `{"project": "south", "equipment": ["PR-1", "CNC-07"], "year": 2021, "solved": true, "odd": ["a", "a", null, "b", "a"], "twice": ["c", "c"], "nested": {"d": 1}, "a\"b": "c' || true", "a.b": -5, "": "empty", "\u2028😀": "\\", "serial": 7}`),
 		machine("主轴过热报警", "主轴温度过高，检查轴承润滑。", "alarm", `{"project": "north", "equipment": "注塑机-3", "error_codes": "ALM_0421"}`),
 		machine("Belt tension", "The conveyor belt slips when the tension is wrong. spindle spindle spindle", "experience", `{"project": "north", "equipment": "CV-2"}`),
 	} {
@@ -122,7 +122,10 @@ func TestStructuredSearch(t *testing.T) {
 			{`"filters": {"year": "2021"}`, ""},
 			{`"filters": {"year": [1999, 2021], "solved": true}`, "Bearing noise"},
 			{`"filters": {"solved": false}`, ""},
-			{`"filters": {"a\"b": "c' || true"}`, ""},
+			{`"filters": {"a\"b": "c' || true"}`, "Bearing noise"},
+			{`"filters": {"a.b": -5, "": "empty", "\u2028😀": "\\"}`, "Bearing noise"},
+			{`"filters": {"a.b": 5}`, ""},
+			{`"filters": {"serial": "7"}`, ""},
 			{`"equipment": [], "project": "", "error_codes": null, "filters": null, "knowledge_type": [" "]`,
 				"Bearing noise; Belt tension; E-1234 spindle overload; E-1235 coolant low; Setting up the press; 主轴过热报警"},
 		} {
@@ -221,48 +224,53 @@ func TestStructuredSearch(t *testing.T) {
 	t.Run("BadRequestsNameTheField", func(t *testing.T) {
 		t.Parallel()
 		for body, field := range map[string]string{
-			`{"query": "a", "mode": "auto"}`:                        "body.mode",
-			`{"query": "a", "keywords": ["a"]}`:                     "body.keywords",
-			`{"query": "a", "keywords": []}`:                        "body.keywords",
-			`{"query": "a", "query_text": "a"}`:                     "body.query_text",
-			`{"query": "a", "size": 5}`:                             "body.size",
-			`{"query": "a", "from": 5}`:                             "body.from",
-			`{"query": ""}`:                                         "body.query",
-			`{"query": " "}`:                                        "body.query",
-			`{"top": 5}`:                                            "body.top",
-			`{"fts_only": true}`:                                    "body.fts_only",
-			`{"vec_only": true}`:                                    "body.vec_only",
-			`{"min_score": 1}`:                                      "body.min_score",
-			`{"mode": "fuzzy"}`:                                     "body.mode",
-			`{"keywords": 5}`:                                       "body.keywords",
-			`{"keywords": [5]}`:                                     "body.keywords",
-			`{"keywords": {"a": "b"}}`:                              "body.keywords",
-			`{"query_text": ["a"]}`:                                 "body.query_text",
-			`{"equipment": 5}`:                                      "body.equipment",
-			`{"from": -1}`:                                          "body.from",
-			`{"size": -1}`:                                          "body.size",
-			`{"size": "5"}`:                                         "body.size",
-			`{"from": 9999, "size": 2}`:                             "body.size",
-			`{"size": 10001}`:                                       "body.size",
-			`{"from": 10001}`:                                       "body.from",
-			`{"from": 9007199254740991, "size": 1}`:                 "body.from",
-			`{"filters": []}`:                                       "body.filters",
-			`{"filters": {"a": {"b": 1}}}`:                          "body.filters.a",
-			`{"filters": {"a": []}}`:                                "body.filters.a",
-			`{"filters": {"a": [null]}}`:                            "body.filters.a",
-			`{"equipment": "a", "filters": {"equipment": "b"}}`:     "body.filters.equipment",
-			`{"filters": {"a": "b\u0000"}}`:                         "body.filters",
-			`{"equipment": "b\u0000"}`:                              "body.equipment",
-			`{"facets": [""]}`:                                      "body.facets",
-			`{"facets": "equipment"}`:                               "body.facets",
-			`{"tuning": {"vector_weight": 2}}`:                      "body.tuning.vector_weight",
-			`{"tuning": {"title_boost": -1}}`:                       "body.tuning.title_boost",
-			`{"tuning": {"fusion": "sum"}}`:                         "body.tuning.fusion",
-			`{"tuning": {"strict_max_hits": 0}}`:                    "body.tuning.strict_max_hits",
-			`{"tuning": {"rrf_window": 0}}`:                         "body.tuning.rrf_window",
-			`{"tuning": {"boost": 1}}`:                              "body.tuning.boost",
-			`{"keyword": ["a"]}`:                                    "body.keyword",
-			`{"keywords": "` + strings.Repeat("word ", 5000) + `"}`: "body.keywords",
+			`{"query": "a", "mode": "auto"}`:                    "body.mode",
+			`{"query": "a", "keywords": ["a"]}`:                 "body.keywords",
+			`{"query": "a", "keywords": []}`:                    "body.keywords",
+			`{"query": "a", "query_text": "a"}`:                 "body.query_text",
+			`{"query": "a", "size": 5}`:                         "body.size",
+			`{"query": "a", "from": 5}`:                         "body.from",
+			`{"query": ""}`:                                     "body.query",
+			`{"query": " "}`:                                    "body.query",
+			`{"top": 5}`:                                        "body.top",
+			`{"fts_only": true}`:                                "body.fts_only",
+			`{"vec_only": true}`:                                "body.vec_only",
+			`{"min_score": 1}`:                                  "body.min_score",
+			`{"mode": "fuzzy"}`:                                 "body.mode",
+			`{"keywords": 5}`:                                   "body.keywords",
+			`{"keywords": [5]}`:                                 "body.keywords",
+			`{"keywords": {"a": "b"}}`:                          "body.keywords",
+			`{"query_text": ["a"]}`:                             "body.query_text",
+			`{"equipment": 5}`:                                  "body.equipment",
+			`{"from": -1}`:                                      "body.from",
+			`{"size": -1}`:                                      "body.size",
+			`{"size": "5"}`:                                     "body.size",
+			`{"from": 9999, "size": 2}`:                         "body.size",
+			`{"size": 10001}`:                                   "body.size",
+			`{"from": 10001}`:                                   "body.from",
+			`{"from": 9007199254740991, "size": 1}`:             "body.from",
+			`{"filters": []}`:                                   "body.filters",
+			`{"filters": {"a": {"b": 1}}}`:                      "body.filters.a",
+			`{"filters": {"a": []}}`:                            "body.filters.a",
+			`{"filters": {"a": [null]}}`:                        "body.filters.a",
+			`{"equipment": "a", "filters": {"equipment": "b"}}`: "body.filters.equipment",
+			`{"filters": {"a": "b\u0000"}}`:                     "body.filters",
+			`{"equipment": "b\u0000"}`:                          "body.equipment",
+			`{"facets": [""]}`:                                  "body.facets",
+			`{"facets": "equipment"}`:                           "body.facets",
+			`{"tuning": {"vector_weight": 2}}`:                  "body.tuning.vector_weight",
+			`{"tuning": {"title_boost": -1}}`:                   "body.tuning.title_boost",
+			`{"tuning": {"fusion": "sum"}}`:                     "body.tuning.fusion",
+			`{"tuning": {"strict_max_hits": 0}}`:                "body.tuning.strict_max_hits",
+			`{"tuning": {"rrf_window": 0}}`:                     "body.tuning.rrf_window",
+			`{"tuning": {"boost": 1}}`:                          "body.tuning.boost",
+			`{"keyword": ["a"]}`:                                "body.keyword",
+			`{"equipment": [` + strings.TrimSuffix(strings.Repeat(`"a",`, 1001), ",") + `]}`:         "body.equipment",
+			`{"knowledge_type": [` + strings.TrimSuffix(strings.Repeat(`"a",`, 100_000), ",") + `]}`: "body.knowledge_type",
+			`{"knowledge_type": "a\u0000"}`:                                                "body.knowledge_type",
+			`{"keywords": ["` + strings.Repeat("ﷺ ", 501) + `"]}`:                          "body.keywords",
+			`{"keywords": [` + strings.TrimSuffix(strings.Repeat(`"a",`, 501), ",") + `]}`: "body.keywords",
+			`{"keywords": "` + words(501) + `"}`:                                           "body.keywords",
 		} {
 			got := s.post(t, "/api/v1/search", body).want(t, 400).object(t)
 			if got["field"] != field || got["message"] == "" {
@@ -328,6 +336,12 @@ func TestTooMany(t *testing.T) {
 			t.Errorf("%s: truncated %v", body, got.Truncated)
 		}
 	}
+	if got := s.search(t, `{"keywords": ["gearbox"], "facets": ["project", "error_codes"]}`); fmt.Sprint(got.Facets["project"]) != "[{p0 13} {p1 12}]" || fmt.Sprint(got.Truncated) != "map[equipment:5 error_codes:6 project:0]" {
+		t.Errorf("asked for what is there anyway: %v %v", got.Facets, got.Truncated)
+	}
+	if got := s.search(t, `{"mode": "vector_only", "query_text": "the gearbox needs oil"}`); got.TotalMatches != 26 {
+		t.Errorf("a long document takes the places of others: %d of 26", got.TotalMatches)
+	}
 	if got := s.search(t, `{"keywords": ["gearbox"], "facets": ["knowledge_type"]}`); len(got.Facets) != 4 || fmt.Sprint(got.Facets["knowledge_type"]) != "[{alarm 25} {setup 1}]" {
 		t.Errorf("a facet on top: %v", got.Facets)
 	}
@@ -357,7 +371,8 @@ func TestStructuredRanking(t *testing.T) {
 				}
 				for _, h := range got.Results {
 					want := (1 - weight) * *h.Explain.FTSScore
-					inWindow := *h.Explain.FTSRank <= window && h.Title != "Belt tension"
+					// A query is not embedded for a weight of 0, unless there may be a vector stage.
+					inWindow := *h.Explain.FTSRank <= window && h.Title != "Belt tension" && (weight > 0 || mode == "auto")
 					if inWindow != (h.Explain.VecScore != nil) {
 						t.Errorf("weight %v, window %d: %s at %d has a cosine: %t", weight, window, h.Title, *h.Explain.FTSRank, h.Explain.VecScore != nil)
 					}
@@ -425,4 +440,13 @@ func TestSearchSettings(t *testing.T) {
 		math.Abs(got.Results[0].Score-(0.75**got.Results[0].Explain.FTSScore+0.25*(*got.Results[0].Explain.VecScore+1))) > 1e-9 {
 		t.Errorf("title_boost, rrf_window or vector_weight: %+v", got.Results[0])
 	}
+}
+
+// words gives so many different words.
+func words(n int) string {
+	var b strings.Builder
+	for i := range n {
+		_, _ = fmt.Fprintf(&b, "w%d ", i)
+	}
+	return b.String()
 }

@@ -62,9 +62,7 @@ func (s *Server) usageGet(ctx context.Context, in *projectInput) (*usageOutput, 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.usage.flush(ctx); err != nil {
-		return nil, err
-	}
+	s.usage.flush(ctx)
 	rows, err := s.queries.UsageList(ctx, s.Conn, db.UsageListParams{ProjectID: project.ID, MaxResults: 366})
 	if err != nil {
 		return nil, fmt.Errorf("list the usage of project %s: %w", project.ID, err)

@@ -28,26 +28,34 @@ corpus AS MATERIALIZED (
     WHERE s.project_id = $2
 ),
 unit AS MATERIALIZED (
-    SELECT k.match, row_number() OVER (ORDER BY k.df, k.place) AS turn
+    SELECT k.match, row_number() OVER (ORDER BY k.df, k.token) AS turn
     FROM (
-        SELECT u.place, keyword_query(language.config, u.keyword) AS match, (
-            SELECT min(coalesce(l.df, 0))
-            FROM unnest(tsvector_to_array(to_tsvector(language.config, analyze_text(u.keyword)))) AS w (lexeme)
-            LEFT JOIN lexeme_stats AS l ON l.project_id = $2 AND l.lexeme = w.lexeme
-        ) AS df
-        FROM unnest($4::text[]) WITH ORDINALITY AS u (keyword, place)
+        SELECT DISTINCT p.token, p.match, CASE
+            -- A lone character stands for many words.
+            WHEN length(p.token) = 1 AND is_cjk(p.token) THEN 1000000
+            ELSE (
+                SELECT min(coalesce(l.df, 0))
+                FROM unnest(tsvector_to_array(to_tsvector(language.config, analyze_text(p.token)))) AS w (lexeme)
+                LEFT JOIN lexeme_stats AS l ON l.project_id = $2 AND l.lexeme = w.lexeme
+            )
+        END AS df
+        FROM unnest($4::text[]) AS u (keyword)
         CROSS JOIN language
+        CROSS JOIN LATERAL keyword_parts(language.config, u.keyword) AS p (token, match)
     ) AS k
-    WHERE k.match IS NOT NULL
+),
+lexeme AS MATERIALIZED (
+    SELECT DISTINCT unnest(tsvector_to_array(to_tsvector(language.config, analyze_text(array_to_string($4::text[], ' '))))) AS lexeme
+    FROM language
+),
+matching AS MATERIALIZED (
+    SELECT string_agg(word_query(x.lexeme)::text, ' | ')::tsquery AS any_word FROM lexeme AS x
 ),
 query_word AS MATERIALIZED (
-    SELECT w.lexeme, coalesce(l.df, 0) AS df
-    FROM (
-        SELECT DISTINCT unnest(tsvector_to_array(to_tsvector(language.config, analyze_text(array_to_string($4::text[], ' '))))) AS lexeme
-        FROM language
-    ) AS w
-    LEFT JOIN lexeme_stats AS l ON l.project_id = $2 AND l.lexeme = w.lexeme
-    ORDER BY l.df IS NULL, coalesce(l.df, 0), w.lexeme
+    SELECT x.lexeme, coalesce(l.df, 0) AS df
+    FROM lexeme AS x
+    LEFT JOIN lexeme_stats AS l ON l.project_id = $2 AND l.lexeme = x.lexeme
+    ORDER BY l.df IS NULL, coalesce(l.df, 0), x.lexeme
     LIMIT $5::int
 ),
 word AS MATERIALIZED (
@@ -59,9 +67,6 @@ word AS MATERIALIZED (
     FROM query_word AS q
     CROSS JOIN corpus
     WINDOW rarest AS (ORDER BY q.df, q.lexeme)
-),
-matching AS MATERIALIZED (
-    SELECT string_agg(word.match::text, ' | ')::tsquery AS any_word FROM word
 ),
 browsed AS MATERIALIZED (
     SELECT d.id
@@ -129,24 +134,33 @@ scope AS MATERIALIZED (
     ) AS s
 ),
 nearest AS MATERIALIZED (
-    SELECT x.document_id, x.chunk_id, x.distance
+    -- Each document by its nearest chunk: a long one must not take the places of others.
+    SELECT n.document_id, n.chunk_id, n.distance, n.passages
     FROM (
-        SELECT e.document_id, e.chunk_id, (e.embedding::halfvec(384) <=> $1::halfvec(384))::float8 AS distance
-        FROM embeddings AS e
-        WHERE NOT $10::boolean
-            AND (SELECT scope.exact FROM scope)
-            AND e.project_id = $2
-            AND e.space_id = $3
-        UNION ALL
-        SELECT e.document_id, e.chunk_id, (e.embedding::halfvec(384) <=> $1::halfvec(384))::float8
-        FROM documents AS d
-        JOIN embeddings AS e ON e.project_id = d.project_id AND e.document_id = d.id AND e.space_id = $3
-        WHERE $10::boolean
-            AND (SELECT scope.exact FROM scope)
-            AND d.project_id = $2
-            AND document_fits(d, $9::jsonb)
-    ) AS x
-    ORDER BY x.distance, x.chunk_id
+        SELECT DISTINCT ON (x.document_id) x.document_id, x.chunk_id, x.distance,
+            count(*) FILTER (WHERE x.place <= $13::int) OVER (PARTITION BY x.document_id) AS passages
+        FROM (
+            SELECT c.document_id, c.chunk_id, c.distance, row_number() OVER (ORDER BY c.distance, c.chunk_id) AS place
+            FROM (
+                SELECT e.document_id, e.chunk_id, (e.embedding::halfvec(384) <=> $1::halfvec(384))::float8 AS distance
+                FROM embeddings AS e
+                WHERE NOT $10::boolean
+                    AND (SELECT scope.exact FROM scope)
+                    AND e.project_id = $2
+                    AND e.space_id = $3
+                UNION ALL
+                SELECT e.document_id, e.chunk_id, (e.embedding::halfvec(384) <=> $1::halfvec(384))::float8
+                FROM documents AS d
+                JOIN embeddings AS e ON e.project_id = d.project_id AND e.document_id = d.id AND e.space_id = $3
+                WHERE $10::boolean
+                    AND (SELECT scope.exact FROM scope)
+                    AND d.project_id = $2
+                    AND document_fits(d, $9::jsonb)
+            ) AS c
+        ) AS x
+        ORDER BY x.document_id, x.distance, x.chunk_id
+    ) AS n
+    ORDER BY n.distance, n.document_id
     LIMIT $13::int
 ),
 walked AS MATERIALIZED (
@@ -163,7 +177,13 @@ walked AS MATERIALIZED (
     LIMIT $13::int
 ),
 near AS MATERIALIZED (
-    SELECT document_id, chunk_id, distance FROM nearest UNION ALL SELECT document_id, chunk_id, distance FROM walked
+    SELECT document_id, chunk_id, distance, passages FROM nearest
+    UNION ALL
+    (
+        SELECT DISTINCT ON (w.document_id) w.document_id, w.chunk_id, w.distance, count(*) OVER (PARTITION BY w.document_id)
+        FROM walked AS w
+        ORDER BY w.document_id, w.distance, w.chunk_id
+    )
 ),
 answered AS MATERIALIZED (
     SELECT
@@ -177,7 +197,7 @@ answered AS MATERIALIZED (
         s.strict + s.loose + s.near AS documents
     FROM (
         SELECT (SELECT count(*) FROM strict) AS strict, (SELECT count(*) FROM loose) AS loose,
-            (SELECT count(DISTINCT n.document_id) FROM near AS n) AS near
+            (SELECT count(*) FROM near) AS near
     ) AS s
 ),
 found AS MATERIALIZED (
@@ -185,7 +205,7 @@ found AS MATERIALIZED (
     UNION ALL
     SELECT l.document_id FROM loose AS l
     UNION ALL
-    SELECT DISTINCT n.document_id FROM near AS n
+    SELECT n.document_id FROM near AS n
 ),
 recalled AS MATERIALIZED (
     SELECT r.document_id, r.chunk_id, r.bm25, row_number() OVER (ORDER BY r.bm25 DESC, r.chunk_id) AS place
@@ -204,12 +224,12 @@ recalled AS MATERIALIZED (
                 ))
             LIMIT $6::int
         ) AS h
-        WHERE word.affordable
+        WHERE word.affordable AND h.frequency > 0.2
         GROUP BY h.document_id, h.chunk_id
     ) AS r
 ),
 passage AS MATERIALIZED (
-    SELECT c.document_id, c.chunk_id, NULL::float8 AS distance, (c.bm25 + coalesce((
+    SELECT c.document_id, c.chunk_id, NULL::float8 AS distance, 1::bigint AS passages, (c.bm25 + coalesce((
         SELECT sum(bm25(word.idf, t.frequency, w.length, corpus.length, $15::float8, $16::float8))
         FROM word
         CROSS JOIN LATERAL (SELECT boosted_frequency(w.tsv, word.match, $17::float8) AS frequency OFFSET 0) AS t
@@ -227,13 +247,13 @@ passage AS MATERIALIZED (
     JOIN chunk_words AS w ON w.project_id = $2 AND w.document_id = c.document_id AND w.chunk_id = c.chunk_id
     CROSS JOIN corpus
     UNION ALL
-    SELECT r.document_id, r.chunk_id, NULL, r.bm25 FROM recalled AS r WHERE r.place > $18::int
+    SELECT r.document_id, r.chunk_id, NULL, 1, r.bm25 FROM recalled AS r WHERE r.place > $18::int
     UNION ALL
-    SELECT n.document_id, n.chunk_id, n.distance, 0 FROM near AS n
+    SELECT n.document_id, n.chunk_id, n.distance, n.passages, 0 FROM near AS n
     UNION ALL
     (
         -- Of what is only browsed, the first chunk, as far as the page reaches.
-        SELECT b.id, c.id, NULL, 0
+        SELECT b.id, c.id, NULL, 0, 0
         FROM browsed AS b
         JOIN chunks AS c ON c.project_id = $2 AND c.document_id = b.id AND c.seq = 0
         WHERE (SELECT a.status FROM answered AS a) IN ('strict_hit', 'loose_hit')
@@ -245,7 +265,7 @@ best AS MATERIALIZED (
     SELECT b.document_id, b.chunk_id, b.bm25, b.distance, b.passages, row_number() OVER (ORDER BY b.distance, b.bm25 DESC, b.document_id) AS place
     FROM (
         SELECT DISTINCT ON (p.document_id) p.document_id, p.chunk_id, p.bm25, p.distance,
-            count(*) FILTER (WHERE p.bm25 > 0 OR p.distance IS NOT NULL) OVER (PARTITION BY p.document_id) AS passages
+            sum(p.passages) FILTER (WHERE p.bm25 > 0 OR p.distance IS NOT NULL) OVER (PARTITION BY p.document_id) AS passages
         FROM passage AS p
         ORDER BY p.document_id, p.distance, p.bm25 DESC, p.chunk_id
     ) AS b
@@ -301,11 +321,10 @@ result AS (
     WHERE r.ordinal > $19::int AND r.ordinal <= $19::int + $20::int
 ),
 summary AS MATERIALIZED (
-    SELECT a.status, a.documents, CASE
-        WHEN a.status = 'too_many' THEN document_facets($2, ARRAY(SELECT f.id FROM found AS f),
-            ARRAY['project', 'equipment', 'error_codes'] || $23::text[], $24::int)
-        WHEN cardinality($23::text[]) > 0 THEN document_facets($2, ARRAY(SELECT f.id FROM found AS f), $23::text[], $24::int)
-    END AS facets
+    SELECT a.status, a.documents, CASE WHEN a.status = 'too_many' OR cardinality($23::text[]) > 0 THEN document_facets(
+        $2, ARRAY(SELECT f.id FROM found AS f),
+        CASE WHEN a.status = 'too_many' THEN ARRAY['project', 'equipment', 'error_codes'] ELSE '{}' END || $23::text[], $24::int
+    ) END AS facets
     FROM answered AS a
 )
 SELECT
@@ -413,7 +432,7 @@ type SearchLadderRow struct {
 // vector_only if neither does. A stage that is not needed is not executed: each stands behind a condition on the stages before
 // it, which holds for all of its rows or for none. It reads downwards:
 //
-//  1. unit, word: the keywords as conditions, and their words, rarest first, with their weights.
+//  1. unit, word: what the keywords ask for, word by word, and their words, rarest first, with their weights.
 //  2. browsed: without keywords, everything in scope.
 //  3. strict: the documents that hold every keyword, wherever in them. It starts from the rarest keyword.
 //  4. loose: the documents that hold any word of any keyword.

@@ -145,8 +145,9 @@ func (q *Queries) FeedbackUpsert(ctx context.Context, db DBTX, arg FeedbackUpser
 	return i, err
 }
 
-const projectTune = `-- name: ProjectTune :exec
+const projectTune = `-- name: ProjectTune :one
 UPDATE projects SET search_settings = $1 WHERE id = $2 AND erased_at IS NULL
+RETURNING name
 `
 
 type ProjectTuneParams struct {
@@ -156,9 +157,11 @@ type ProjectTuneParams struct {
 
 // @sqlc-vet-disable tenant-scope
 // The project itself.
-func (q *Queries) ProjectTune(ctx context.Context, db DBTX, arg ProjectTuneParams) error {
-	_, err := db.Exec(ctx, projectTune, arg.SearchSettings, arg.ID)
-	return err
+func (q *Queries) ProjectTune(ctx context.Context, db DBTX, arg ProjectTuneParams) (string, error) {
+	row := db.QueryRow(ctx, projectTune, arg.SearchSettings, arg.ID)
+	var name string
+	err := row.Scan(&name)
+	return name, err
 }
 
 const searchGet = `-- name: SearchGet :one

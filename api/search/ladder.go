@@ -101,7 +101,7 @@ func (s *Searcher) Ladder(ctx context.Context, request LadderRequest) (LadderRes
 	settings := request.Tuning.over(s.settings)
 	var response LadderResponse
 	var vector []float32
-	if text := request.meaning(); text != "" && (settings.VectorWeight > 0 || request.QueryText != "") {
+	if text := request.meaning(settings); text != "" {
 		started := time.Now()
 		vector, err = s.embed(ctx, stored, text)
 		response.EmbedTime = time.Since(started)
@@ -137,12 +137,19 @@ func (s *Searcher) Ladder(ctx context.Context, request LadderRequest) (LadderRes
 	return response, nil
 }
 
-// meaning is the text to embed; empty for none.
-func (r LadderRequest) meaning() string {
-	if strings.TrimSpace(r.QueryText) != "" {
+// meaning is the text to embed; empty where no vector can change the answer.
+func (r LadderRequest) meaning(settings Settings) string {
+	text := strings.TrimSpace(r.QueryText)
+	switch {
+	case r.Stage == StageVectorOnly || r.Stage == StageAuto && text != "":
 		return r.QueryText
+	case settings.VectorWeight == 0:
+		return ""
+	case text != "":
+		return r.QueryText
+	default:
+		return strings.Join(r.Keywords, " ")
 	}
-	return strings.Join(r.Keywords, " ")
 }
 
 // ladderPlan gives the statement's parameters. vector is nil when there is none.

@@ -76,6 +76,10 @@ func (a *app) tune(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
+	settings, err := projectSettings(ctx, p, project)
+	if err != nil {
+		return err
+	}
 	judged, searched, err := a.judged(ctx, p, sets, project, structured, *queries, logger)
 	if err != nil {
 		return err
@@ -86,7 +90,7 @@ func (a *app) tune(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	bar := a.progressBar(len(grid.Points()), "tune")
-	tuned, err := eval.Tune(ctx, http.DefaultClient, "http://"+server.Addr, judged, grid, func(done, _ int) { _ = bar.Set(done) })
+	tuned, err := eval.Tune(ctx, http.DefaultClient, "http://"+server.Addr, judged, settings, grid, func(done, _ int) { _ = bar.Set(done) })
 	if err != nil {
 		return err
 	}
@@ -101,10 +105,11 @@ func (a *app) tune(ctx context.Context, args []string) (err error) {
 	if err != nil || !*apply {
 		return err
 	}
-	if tuned.Loses() {
-		return fmt.Errorf("not applied: on %d held-out queries the best settings lose against the current ones, %s", tuned.HeldOut, tuned.HeldOutGain)
+	if refusal := tuned.Refusal(); refusal != "" {
+		return fmt.Errorf("not applied: %s", refusal)
 	}
-	return applyTuning(ctx, p, project, tuned.Tried[0].Tuning, a.stdout)
+	maps.Copy(settings, tuned.Tried[0].Tuning)
+	return applyTuning(ctx, p, project, settings, a.stdout)
 }
 
 // newGrid reads the values to try for a kind of searches.
@@ -192,25 +197,30 @@ func ratedSearches(ctx context.Context, p *parts, project uuid.UUID, structured 
 	return judged, err
 }
 
-// applyTuning writes settings to a project; those that it has beside them stay.
-func applyTuning(ctx context.Context, p *parts, project uuid.UUID, settings map[string]any, out io.Writer) error {
+// projectSettings are the search settings of a project itself.
+func projectSettings(ctx context.Context, p *parts, project uuid.UUID) (map[string]any, error) {
 	row, err := db.New().ProjectGet(ctx, p.pool, project)
 	if err != nil {
-		return fmt.Errorf("get the project (KB_PROJECT_ID): %w", err)
+		return nil, fmt.Errorf("get the project (KB_PROJECT_ID): %w", err)
 	}
-	merged := map[string]any{}
-	if err := json.Unmarshal(row.SearchSettings, &merged); err != nil {
-		return fmt.Errorf("read the settings of project %s: %w", row.Name, err)
+	settings := map[string]any{}
+	if err := json.Unmarshal(row.SearchSettings, &settings); err != nil {
+		return nil, fmt.Errorf("read the settings of project %s: %w", row.Name, err)
 	}
-	maps.Copy(merged, settings)
-	encoded, err := json.Marshal(merged)
+	return settings, nil
+}
+
+// applyTuning writes the search settings of a project.
+func applyTuning(ctx context.Context, p *parts, project uuid.UUID, settings map[string]any, out io.Writer) error {
+	encoded, err := json.Marshal(settings)
 	if err != nil {
 		return err
 	}
-	if err := db.New().ProjectTune(ctx, p.pool, db.ProjectTuneParams{ID: project, SearchSettings: encoded}); err != nil {
-		return fmt.Errorf("write the settings of project %s: %w", row.Name, err)
+	name, err := db.New().ProjectTune(ctx, p.pool, db.ProjectTuneParams{ID: project, SearchSettings: encoded})
+	if err != nil {
+		return fmt.Errorf("write the settings of the project: %w", err)
 	}
-	_, err = fmt.Fprintf(out, "project %s now searches with %s\n", row.Name, encoded)
+	_, err = fmt.Fprintf(out, "project %s now searches with %s\n", name, encoded)
 	return err
 }
 

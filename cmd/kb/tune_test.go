@@ -99,6 +99,15 @@ func TestTune(t *testing.T) {
 		}
 	})
 
+	t.Run("CurrentSettingsAreTheProjects", func(t *testing.T) {
+		dir := t.TempDir() + "/titles"
+		titleOrText(t, dir, func(string) string { return "title" })
+		worse := execute(t, variables, "tune", "--title-boost", "0.1", "--vector-weight", "0", "--rrf-window", "50", "--k1", "1.2", "--b", "0.75", "--apply", dir)
+		worse.want(t, 1, "current settings: 1.0000", "not applied", "lose against the current ones")
+		tune(dir, "--apply").want(t, 1, "gain nothing over the current ones")
+		tune(dir, "--apply", "--queries", "4").want(t, 1, "are too few to trust a gain")
+	})
+
 	t.Run("BadArguments", func(t *testing.T) {
 		tune("--search", "semantic").want(t, 2, `there is no search "semantic"`)
 		tune("--k1", "much").want(t, 2, `--k1: "much" is no number`)

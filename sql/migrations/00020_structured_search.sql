@@ -20,8 +20,8 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN coalesce((
     SELECT string_agg('(' || all_words(config, f.form)::text || ')', ' | ')::tsquery
     FROM (VALUES
-        -- As it is, joined, and its parts; see word_forms.
-        (replace(token, '_', ' ')),
+        -- As analyze_text leaves it, joined, and its parts; see word_forms.
+        (regexp_replace(replace(token, '_', ' '), '(?<=[[:alnum:]])-(?=[0-9])', ' ', 'g')),
         (CASE WHEN token ~ '_|::|-[[:alpha:]]*[0-9]' AND token !~ '[./@\\]' THEN regexp_replace(token, '[-_:]+', '', 'g') ELSE '' END),
         (CASE WHEN token ~ '^[0-9]+[.][0-9]+$' THEN '' ELSE regexp_replace(regexp_replace(regexp_replace(token,
             '[-._:/@\\]+', ' ', 'g'), '([a-z0-9])([A-Z])', '\1 \2', 'g'), '([A-Z])([A-Z][a-z])', '\1 \2', 'g') END)
@@ -32,24 +32,27 @@ RETURN coalesce((
 ), all_words(config, analyze_text(token)));
 -- +goose StatementEnd
 
--- keyword_query is what a text must meet to hold a keyword: all its words, each compound as code_query has it, and the
--- pairs of each run of Chinese, Japanese or Korean characters in their order. Null when no word is left.
+-- keyword_parts gives what a text must meet to hold a keyword, each word with its query: compounds as code_query has them, and
+-- the pairs of each run of Chinese, Japanese or Korean characters in their order. Words that the configuration drops are not
+-- among them.
 -- +goose StatementBegin
-CREATE FUNCTION keyword_query(config regconfig, keyword text) RETURNS tsquery
+CREATE FUNCTION keyword_parts(config regconfig, keyword text) RETURNS TABLE (token text, match tsquery)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT string_agg('(' || q.clause || ')', ' & ')::tsquery
+BEGIN ATOMIC
+    SELECT q.token, q.match
     FROM (
-        SELECT nullif(CASE
-            WHEN NOT is_cjk(t.token) THEN code_query(config, t.token)
-            WHEN length(t.token) = 1 THEN word_query(t.token)
-            ELSE phraseto_tsquery(config, pair_cjk(t.token))
-        END::text, '') AS clause
+        SELECT t.token, CASE
+            WHEN is_cjk(t.token) AND length(t.token) = 1 THEN word_query(t.token)
+            WHEN is_cjk(t.token) THEN phraseto_tsquery(config, pair_cjk(t.token))
+            WHEN t.token ~ '[^[:alnum:]]|[a-z0-9][A-Z]|[A-Z][A-Z][a-z]' THEN code_query(config, t.token)
+            ELSE all_words(config, t.token)
+        END AS match
         FROM regexp_split_to_table(regexp_replace(fold_text(keyword),
             '([\u3005\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af]+)', ' \1 ', 'g'),
             '\s+') AS t (token)
     ) AS q
-);
+    WHERE numnode(q.match) > 0;
+END;
 -- +goose StatementEnd
 
 -- boosted_frequency is how often a word counts in a chunk whose title counts title_boost times as much as its text, before
@@ -77,7 +80,7 @@ RETURN (
         FROM (
             SELECT h.key, v.value COLLATE "C" AS value
             FROM documents AS d
-            CROSS JOIN unnest(keys) AS k (key)
+            CROSS JOIN (SELECT DISTINCT unnest(keys) AS key) AS k
             CROSS JOIN LATERAL (SELECT k.key, CASE k.key
                 WHEN 'knowledge_type' THEN to_jsonb(d.knowledge_type)
                 WHEN 'doc_type' THEN to_jsonb(d.doc_type)
@@ -100,7 +103,7 @@ RETURN (
         ), '[]')),
         'truncated', jsonb_object_agg(k.key, coalesce((SELECT sum(b.n) FROM bucket AS b WHERE b.key = k.key AND b.place > buckets), 0))
     )
-    FROM unnest(keys) AS k (key)
+    FROM (SELECT DISTINCT unnest(keys) AS key) AS k
 );
 -- +goose StatementEnd
 
@@ -182,6 +185,6 @@ RETURN (filter ->> 'tags' IS NULL OR d.tags @> (filter -> 'tags'))
 -- +goose StatementEnd
 DROP FUNCTION document_facets(uuid, uuid[], text[], integer);
 DROP FUNCTION boosted_frequency(tsvector, tsquery, float8);
-DROP FUNCTION keyword_query(regconfig, text);
+DROP FUNCTION keyword_parts(regconfig, text);
 DROP FUNCTION code_query(regconfig, text);
 DROP FUNCTION all_words(regconfig, text);

@@ -48,7 +48,8 @@ JOIN searches AS s ON s.project_id = f.project_id AND s.id = f.search_id
 WHERE f.project_id = @project_id
 ORDER BY s.id, f.document_id, f.principal;
 
--- name: ProjectTune :exec
+-- name: ProjectTune :one
 -- @sqlc-vet-disable tenant-scope
 -- The project itself.
-UPDATE projects SET search_settings = @search_settings WHERE id = @id AND erased_at IS NULL;
+UPDATE projects SET search_settings = @search_settings WHERE id = @id AND erased_at IS NULL
+RETURNING name;

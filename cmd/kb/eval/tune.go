@@ -1,10 +1,12 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -36,10 +38,8 @@ func (g Grid) Points() []map[string]any {
 		var next []map[string]any
 		for _, point := range points {
 			for _, value := range axis.Values {
-				extended := map[string]any{axis.Name: value}
-				for name, other := range point {
-					extended[name] = other
-				}
+				extended := maps.Clone(point)
+				extended[axis.Name] = value
 				next = append(next, extended)
 			}
 		}
@@ -106,8 +106,11 @@ func Bootstrap(differences []float64) Interval {
 }
 
 // Tune compares the points of a grid on half of the queries, and the best one with the current settings on the other half.
-// It asks a server over HTTP and changes nothing. progress is called as points are done.
-func Tune(ctx context.Context, client *http.Client, serverURL string, queries []Judged, grid Grid, progress func(done, of int)) (Tuned, error) {
+// Current settings are those of the server under those of project. It asks a server over HTTP and changes nothing. progress is
+// called as points are done.
+func Tune(
+	ctx context.Context, client *http.Client, serverURL string, queries []Judged, project map[string]any, grid Grid, progress func(done, of int),
+) (Tuned, error) {
 	var compared, heldOut []Judged
 	for _, query := range queries {
 		if isHeldOut(query.ID) {
@@ -119,7 +122,7 @@ func Tune(ctx context.Context, client *http.Client, serverURL string, queries []
 	if len(compared) == 0 || len(heldOut) == 0 {
 		return Tuned{}, fmt.Errorf("%d judged queries are too few: one half is to compare settings, the other to check the best", len(queries))
 	}
-	current, err := scores(ctx, client, serverURL, compared, nil)
+	current, err := scores(ctx, client, serverURL, compared, project)
 	if err != nil {
 		return Tuned{}, err
 	}
@@ -128,7 +131,7 @@ func Tune(ctx context.Context, client *http.Client, serverURL string, queries []
 	points := grid.Points()
 	for i, point := range points {
 		progress(i, len(points))
-		got, err := scores(ctx, client, serverURL, compared, point)
+		got, err := scores(ctx, client, serverURL, compared, over(project, point))
 		if err != nil {
 			return Tuned{}, err
 		}
@@ -138,13 +141,13 @@ func Tune(ctx context.Context, client *http.Client, serverURL string, queries []
 		tuned.Tried = append(tuned.Tried, Tried{Tuning: point, NDCG10: mean(got)})
 	}
 	progress(len(points), len(points))
-	slices.SortStableFunc(tuned.Tried, func(a, b Tried) int { return compareDescending(a.NDCG10, b.NDCG10) })
+	slices.SortStableFunc(tuned.Tried, func(a, b Tried) int { return cmp.Compare(b.NDCG10, a.NDCG10) })
 	tuned.Gain = Bootstrap(minus(best, current))
-	before, err := scores(ctx, client, serverURL, heldOut, nil)
+	before, err := scores(ctx, client, serverURL, heldOut, project)
 	if err != nil {
 		return Tuned{}, err
 	}
-	after, err := scores(ctx, client, serverURL, heldOut, tuned.Tried[0].Tuning)
+	after, err := scores(ctx, client, serverURL, heldOut, over(project, tuned.Tried[0].Tuning))
 	if err != nil {
 		return Tuned{}, err
 	}
@@ -152,25 +155,38 @@ func Tune(ctx context.Context, client *http.Client, serverURL string, queries []
 	return tuned, nil
 }
 
-// Loses says whether the best point is worse than the current settings on queries that it was not chosen by.
-func (t Tuned) Loses() bool { return t.HeldOutGain.Mean < 0 }
+// minHeldOut is how many held-out queries it takes to trust a gain.
+const minHeldOut = 5
+
+// Refusal says why the best point should not be applied; empty when nothing speaks against it.
+func (t Tuned) Refusal() string {
+	switch {
+	case t.HeldOut < minHeldOut:
+		return fmt.Sprintf("%d held-out queries are too few to trust a gain; it takes %d", t.HeldOut, minHeldOut)
+	case t.HeldOutGain.Mean < 0:
+		return fmt.Sprintf("on %d held-out queries the best settings lose against the current ones, %s", t.HeldOut, t.HeldOutGain)
+	case t.HeldOutGain.Mean == 0:
+		return fmt.Sprintf("on %d held-out queries the best settings gain nothing over the current ones", t.HeldOut)
+	default:
+		return ""
+	}
+}
+
+// over gives settings with others in their place.
+func over(settings, others map[string]any) map[string]any {
+	merged := maps.Clone(settings)
+	if merged == nil {
+		merged = map[string]any{}
+	}
+	maps.Copy(merged, others)
+	return merged
+}
 
 // isHeldOut puts about half of all queries aside, always the same.
 func isHeldOut(id string) bool {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(id))
 	return hash.Sum32()&1 == 1
-}
-
-func compareDescending(a, b float64) int {
-	switch {
-	case a > b:
-		return -1
-	case a < b:
-		return 1
-	default:
-		return 0
-	}
 }
 
 func minus(a, b []float64) []float64 {
@@ -193,10 +209,7 @@ func mean(values []float64) float64 {
 func scores(ctx context.Context, client *http.Client, serverURL string, queries []Judged, tuning map[string]any) ([]float64, error) {
 	got := make([]float64, len(queries))
 	for i, query := range queries {
-		body := make(map[string]any, len(query.Body)+1)
-		for name, value := range query.Body {
-			body[name] = value
-		}
+		body := maps.Clone(query.Body)
 		if len(tuning) > 0 {
 			body["tuning"] = tuning
 		}
