@@ -47,7 +47,7 @@ const (
 // DefaultSettings are the measured ones.
 func DefaultSettings() Settings {
 	return Settings{
-		K1: 1.2, B: 0.75, RRFK: 60, Depth: 100, RowBudget: 2000, RescoreDepth: 200, MaxWords: 64, ExactRows: 4000,
+		K1: 1.2, B: 0.75, RRFK: 60, Depth: 100, RowBudget: 2000, RescoreDepth: 200, MaxWords: 64, ExactRows: 6000,
 		StrictMaxHits: 8, TitleBoost: 3, RRFWindow: 50, VectorWeight: 0.5, MaxResultWindow: 10_000,
 		BannerLoose: DefaultBannerLoose, BannerVectorOnly: DefaultBannerVectorOnly,
 	}
