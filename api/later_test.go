@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,19 +15,27 @@ import (
 
 func TestLater(t *testing.T) {
 	t.Parallel()
-	start := func(fail func(n int) error) (*later[int], *[]int, func()) {
+	start := func(fail func(n int) error) (l *later[int], written func() []int, stop func()) {
 		closed := make(chan struct{})
-		var written []int
+		var mu sync.Mutex
+		var all []int
 		calls := 0
-		l := &later[int]{delay: time.Second, closed: closed, logger: slog.New(slog.DiscardHandler), write: func(_ context.Context, items []int) error {
+		l = &later[int]{delay: time.Second, closed: closed, logger: slog.New(slog.DiscardHandler), write: func(_ context.Context, items []int) error {
+			mu.Lock()
+			defer mu.Unlock()
 			calls++
 			if err := fail(calls); err != nil {
 				return err
 			}
-			written = append(written, items...)
+			all = append(all, items...)
 			return nil
 		}}
-		return l, &written, func() { close(closed); l.close() }
+		written = func() []int {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(all)
+		}
+		return l, written, func() { close(closed); l.close() }
 	}
 	never := func(int) error { return nil }
 	once := func(n int) error {
@@ -43,13 +52,13 @@ func TestLater(t *testing.T) {
 				l.add(t.Context(), i)
 			}
 			synctest.Wait()
-			if len(*written) != 0 {
+			if len(written()) != 0 {
 				t.Error("written at once")
 			}
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
-			if !slices.Equal(*written, []int{0, 1, 2}) {
-				t.Errorf("%v", *written)
+			if !slices.Equal(written(), []int{0, 1, 2}) {
+				t.Errorf("%v", written())
 			}
 			stop()
 		})
@@ -59,8 +68,8 @@ func TestLater(t *testing.T) {
 			l, written, stop := start(never)
 			l.add(t.Context(), 1)
 			stop()
-			if !slices.Equal(*written, []int{1}) {
-				t.Errorf("%v", *written)
+			if !slices.Equal(written(), []int{1}) {
+				t.Errorf("%v", written())
 			}
 		})
 	})
@@ -72,8 +81,8 @@ func TestLater(t *testing.T) {
 			l.add(t.Context(), 2)
 			time.Sleep(time.Second)
 			synctest.Wait()
-			if !slices.Equal(*written, []int{1, 2}) {
-				t.Errorf("%v", *written)
+			if !slices.Equal(written(), []int{1, 2}) {
+				t.Errorf("%v", written())
 			}
 			stop()
 		})
@@ -90,8 +99,8 @@ func TestLater(t *testing.T) {
 			l.flush(t.Context())
 			l.add(t.Context(), 2)
 			stop()
-			if !slices.Equal(*written, []int{2}) {
-				t.Errorf("%v", *written)
+			if !slices.Equal(written(), []int{2}) {
+				t.Errorf("%v", written())
 			}
 		})
 	})
