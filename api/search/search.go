@@ -70,7 +70,7 @@ type Spaces interface {
 
 // New makes a searcher over the vectors of the active one of spaces.
 func New(conn db.Conn, spaces Spaces, settings Settings, reranking Reranking, logger *slog.Logger) *Searcher {
-	return &Searcher{
+	s := &Searcher{
 		conn: conn, spaces: spaces, settings: settings, reranking: reranking, logger: logger,
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kb_upstream_errors_total", Help: "Calls of other services, or of models, that failed and that a search went on without.",
@@ -79,6 +79,10 @@ func New(conn db.Conn, spaces Spaces, settings Settings, reranking Reranking, lo
 			Name: "kb_rerank_skipped_total", Help: "Searches that have their plain order since the reranker did not answer, by reason.",
 		}, []string{"reason"}),
 	}
+	for _, upstream := range []string{"embedder", "reranker"} {
+		s.failures.WithLabelValues(upstream) // A counter is there from the start, at 0.
+	}
+	return s
 }
 
 // Settings are those of requests that say nothing else.
