@@ -101,7 +101,7 @@ func (w *ingestWorker) run(ctx context.Context, cancel context.CancelCauseFunc, 
 		return w.abandon(ctx, log, claimed)
 	case ctx.Err() != nil:
 		return errors.Join(err, w.release(ctx, claimed))
-	case errors.Is(err, embed.ErrUnavailable):
+	case errors.Is(err, embed.ErrUnavailable) && !w.modelAnswers(ctx):
 		log.WarnContext(ctx, "ingestion put off until the model answers", slog.Any("error", err))
 		if err := w.release(ctx, claimed); err != nil {
 			return err
@@ -120,6 +120,17 @@ func (w *ingestWorker) run(ctx context.Context, cancel context.CancelCauseFunc, 
 	}
 	log.ErrorContext(ctx, "ingestion failed", slog.Any("error", err))
 	return w.fail(ctx, log, claimed, codeInternal, "An error of the server's own; the operator finds it in the log under this job's id.")
+}
+
+// modelAnswers says whether the model can be used at all. If it can, but not for a document, then it is the document that must not
+// be tried for ever: the jobs behind it wait.
+func (w *ingestWorker) modelAnswers(ctx context.Context) bool {
+	stored, err := w.ingester.spaces.Active(ctx)
+	if err != nil {
+		return false
+	}
+	_, err = stored.Embed(ctx, embed.Passage, []string{"probe"})
+	return err == nil
 }
 
 // ingest brings the job to done or skipped and gives its last state. It begins again when something else has come first: a

@@ -111,6 +111,25 @@ func TestIngest(t *testing.T) {
 		}
 	})
 
+	t.Run("ADocumentThatTheModelCannotTakeDoesNotBlockOthers", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, &embedtest.Embedder{Fail: func(text string) error {
+			if strings.Contains(text, "pump") {
+				return fmt.Errorf("ask the server: %w", embed.ErrUnavailable)
+			}
+			return nil
+		}})
+		bad := b.enqueue(t, db.DefaultProjectID, "pump.txt", "A pump.")
+		good := b.enqueue(t, db.DefaultProjectID, "valve.txt", "A valve.")
+		b.start(t)
+		if row := b.wait(t, good); row.Status != db.JobStatusDone {
+			t.Errorf("%+v", row)
+		}
+		if row := b.get(t, bad); row.Status != db.JobStatusFailed || row.Attempts != job.MaxAttempts {
+			t.Errorf("%+v", row)
+		}
+	})
+
 	t.Run("FailingThreeTimesLeavesNothingAndTheNextJobRuns", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, failing("pump", 1000))

@@ -172,6 +172,33 @@ func TestReindexTakesMemoriesAlong(t *testing.T) {
 		}
 	})
 
+	t.Run("AModelThatIsAwayPutsItOff", func(t *testing.T) {
+		t.Parallel()
+		var calls atomic.Int32
+		b, _, second := two(t, &embedtest.Embedder{Model: "next", Dimensions: 128, Fail: func(string) error {
+			if calls.Add(1) == 1 {
+				return fmt.Errorf("ask the server: %w", embed.ErrUnavailable)
+			}
+			return nil
+		}})
+		_, err := db.New().ReindexInsert(t.Context(), b.pool, db.ReindexInsertParams{ID: db.NewID(), SpaceID: second.ID})
+		must(t, err)
+		_, err = b.client.Insert(t.Context(), job.ReindexArgs{}, nil)
+		must(t, err)
+		w := b.start(t)
+		eventually(t, "the reindex is put off", func() bool {
+			return b.count(t, "SELECT count(*) FROM river_job WHERE kind = 'reindex' AND state = 'scheduled'") == 1
+		})
+		_, err = b.pool.Exec(t.Context(), "UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'reindex'")
+		must(t, err)
+		eventually(t, "the reindex ends", func() bool {
+			row, err := db.New().ReindexGetLast(t.Context(), b.pool)
+			must(t, err)
+			return row.State == db.ReindexStateDone
+		})
+		must(t, w.Stop(t.Context()))
+	})
+
 	t.Run("ARenewalMakesEachVectorAnew", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, fake())

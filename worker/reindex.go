@@ -45,6 +45,12 @@ func (w *reindexWorker) Work(ctx context.Context, _ *river.Job[job.ReindexArgs])
 		return nil
 	case errors.Is(err, context.Canceled):
 		return errors.Join(err, db.New().ReindexRelease(ctx, w.conn, row.ID))
+	case errors.Is(err, embed.ErrUnavailable):
+		log.WarnContext(ctx, "reindex put off until the model answers", slog.Any("error", err))
+		if err := db.New().ReindexRelease(ctx, w.conn, row.ID); err != nil {
+			return fmt.Errorf("give the reindex back: %w", err)
+		}
+		return river.JobSnooze(modelPause)
 	case err != nil && db.Kind(err) == db.KindRetry:
 		log.WarnContext(ctx, "reindex put off", slog.Any("error", err))
 		return err

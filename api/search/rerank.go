@@ -86,9 +86,10 @@ func retrievalWeight(preRank int) float64 {
 
 var errRerankTimeout = errors.New("the reranker took too long")
 
-// candidates is how many results of a request are reranked; 0 when none is. A page that begins past them needs no reranking.
-func (s *Searcher) candidates(request Request) int {
-	if !request.Rerank || request.Mode != Hybrid || s.reranking.Reranker == nil || request.Offset >= s.reranking.Candidates {
+// candidates is how many results of a request are reranked; 0 when none is. A page that begins past them needs no reranking, and
+// what one arm has found alone has its own order.
+func (s *Searcher) candidates(request Request, vector []float32) int {
+	if !request.Rerank || request.Mode != Hybrid || vector == nil || s.reranking.Reranker == nil || request.Offset >= s.reranking.Candidates {
 		return 0
 	}
 	return s.reranking.Candidates
@@ -165,7 +166,8 @@ func (s *Searcher) rerankScores(ctx context.Context, query string, rows []db.Sea
 	return nil, nil
 }
 
-// passage is what the reranker reads of a result: the same as the embedding model, title, section and text, a line each.
+// passage is what the reranker reads of a result: the same as the embedding model, title, section and text, a line each, as far
+// as any model reads.
 func passage(row db.SearchRow) string {
 	var lines []string
 	for _, line := range []string{row.Title, row.Section, row.Content} {
@@ -173,7 +175,7 @@ func passage(row db.SearchRow) string {
 			lines = append(lines, line)
 		}
 	}
-	return strings.Join(lines, "\n")
+	return head(strings.Join(lines, "\n"))
 }
 
 // recount says anew what the statement could not know, which gave more than the page: how many results the page leaves out,

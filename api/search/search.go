@@ -128,7 +128,7 @@ func (s *Searcher) Search(ctx context.Context, request Request) (Response, error
 	if err != nil {
 		return Response{}, err
 	}
-	candidates := s.candidates(request)
+	candidates := s.candidates(request, vector)
 	if candidates > 0 {
 		params.Skip, params.MaxResults = 0, max(int32(candidates), params.Skip+params.MaxResults)
 	}

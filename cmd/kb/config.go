@@ -125,7 +125,8 @@ type Config struct {
 	// RerankCandidates is how many results of a search are reranked. Defaults to 40.
 	RerankCandidates int `env:"KB_RERANK_CANDIDATES" envDefault:"40"`
 	// RerankTimeoutMS is how many milliseconds a search waits for its reranking; past it, it has its plain order. A reranker of six
-	// layers takes 0.6 to 0.8 seconds for 40 chunks on two CPUs, and more when several searches come at once. Defaults to 2000.
+	// layers takes 0.6 to 0.8 seconds for 40 chunks on two CPUs, and more when several searches come at once. It must be less than
+	// KB_SEARCH_TIMEOUT. Defaults to 2000.
 	RerankTimeoutMS int `env:"KB_RERANK_TIMEOUT_MS" envDefault:"2000"`
 
 	// Workers is the number of ingestion jobs that a process works on at once. Defaults to 1.
@@ -299,6 +300,8 @@ func (c Config) Validate() error {
 	check(slices.Contains([]string{"", remote.TEI, remote.Jina, remote.Cohere}, c.RerankerAPI), "KB_RERANKER_API is %q: write tei, jina or cohere", c.RerankerAPI)
 	check(c.RerankCandidates >= 1 && c.RerankCandidates <= 200, "KB_RERANK_CANDIDATES is %d: write a number from 1 to 200", c.RerankCandidates)
 	check(c.RerankTimeoutMS >= 1, "KB_RERANK_TIMEOUT_MS is %d: write 1 or more", c.RerankTimeoutMS)
+	check(!c.RerankEnabled || time.Duration(c.RerankTimeoutMS)*time.Millisecond < c.SearchTimeout,
+		"KB_RERANK_TIMEOUT_MS is %d: write less than KB_SEARCH_TIMEOUT, which is %s", c.RerankTimeoutMS, c.SearchTimeout)
 	check(slices.Contains([]string{embed.DeviceAuto, embed.DeviceCPU, embed.DeviceCUDA}, c.Device), "KB_DEVICE is %q: write auto, cpu or cuda", c.Device)
 	check(c.EmbedThreads >= 1, "KB_EMBED_THREADS is %d: write 1 or more", c.EmbedThreads)
 	check(c.EmbedParallel >= 0, "KB_EMBED_PARALLEL is %d: write 0 or more", c.EmbedParallel)

@@ -225,12 +225,16 @@ func (p *parts) knownDimensions(ctx context.Context, space embed.Space) (int, er
 	if err != nil {
 		return 0, fmt.Errorf("list the embedding spaces: %w", err)
 	}
+	known := 0
 	for _, row := range rows {
-		if row.Model == space.Model && row.Precision == space.Precision && row.Sha256 == space.SHA256 {
-			return int(row.Dimensions), nil
+		if row.Model != space.Model || row.Precision != space.Precision || row.Sha256 != space.SHA256 {
+			continue
+		}
+		if known = int(row.Dimensions); row.Active {
+			break
 		}
 	}
-	return 0, nil
+	return known, nil
 }
 
 func withCache(config Config, embedder embed.Embedder) embed.Embedder {

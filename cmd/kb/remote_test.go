@@ -240,7 +240,7 @@ func TestServeReranks(t *testing.T) {
 	address, docs, dir := dbtest.EmptyDatabase(t), t.TempDir(), t.TempDir()
 	write(t, docs, map[string]string{"oil.md": "# Engine\n\nReplace the lubricant every year.\n", "tyres.md": "# Wheels\n\nRotate the tyres.\n"})
 	for folder, loaded := range map[string]bool{onnxtest.RerankerOptions(t).Dir: true, t.TempDir(): false} {
-		s := serve(t, dir, "KB_DATABASE_URL="+address, "KB_RERANK_ENABLED=true", "KB_RERANKER_MODEL=own", "KB_RERANKER_DIR="+folder, "KB_RERANK_TIMEOUT_MS=60000")
+		s := serve(t, dir, "KB_DATABASE_URL="+address, "KB_RERANK_ENABLED=true", "KB_RERANKER_MODEL=own", "KB_RERANKER_DIR="+folder, "KB_RERANK_TIMEOUT_MS=60000", "KB_SEARCH_TIMEOUT=90s")
 		s.ready(t)
 		s.kb(t, "ingest", docs).want(t, 0)
 		var status struct {

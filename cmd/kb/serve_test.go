@@ -27,8 +27,11 @@ func TestServeEmbedded(t *testing.T) {
 		t.Errorf("health answered %q, want %q", answers, want)
 	}
 	for _, part := range []string{"kb listens on http://localhost:", "curl -s http://localhost:", "/api/v1/search"} {
-		if !strings.Contains(first.stdout.String(), part) {
-			t.Errorf("%q is not in what it printed:\n%s", part, first.stdout.String())
+		// What a process prints comes through a pipe, a moment later.
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(first.stdout.String(), part); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%q is not in what it printed:\n%s", part, first.stdout.String())
+			}
 		}
 	}
 	var status struct {

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,6 +38,8 @@ type request struct {
 type queue struct {
 	run             func([]*pair) error
 	limit, parallel int
+	// rows is how many pairs one batch may have; 0 for maxBatchRows.
+	rows int
 
 	mutex sync.Mutex
 	// waiting is in the order of arrival.
@@ -122,7 +125,7 @@ func (q *queue) take() []*pair {
 	slices.SortStableFunc(nearest[1:], func(a, b *pair) int { return apart(a) - apart(b) })
 	share := (len(nearest) + q.parallel - 1) / q.parallel
 	longest, n := 0, 0
-	for _, p := range nearest[:min(share, maxBatchRows)] {
+	for _, p := range nearest[:min(share, cmp.Or(q.rows, maxBatchRows))] {
 		longest = max(longest, len(p.ids))
 		if n > 0 && longest*(n+1) > maxBatchTokens {
 			break

@@ -82,6 +82,21 @@ func TestQueueBatches(t *testing.T) {
 	}
 }
 
+func TestQueueRunsOnePairAtATimeWhereItMust(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{took: time.Second}
+		q := &queue{run: r.run, limit: 100, parallel: 1, rows: 1}
+		if err := q.score(t.Context(), pairsOf(10, 30, 20)); err != nil {
+			t.Fatal(err)
+		}
+		if want := [][]int{{30}, {20}, {10}}; !slices.EqualFunc(r.batches, want, slices.Equal[[]int]) {
+			t.Errorf("got %v, want %v", r.batches, want)
+		}
+		q.close()
+	})
+}
+
 func TestQueueSharesBatchesAmongRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

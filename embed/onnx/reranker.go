@@ -71,6 +71,9 @@ func openReranker(ctx context.Context, options Options) (*Reranker, error) {
 	}
 	r := &Reranker{model: model, tokenizer: tokenizer, session: session, gate: process}
 	r.queue = &queue{run: r.run, limit: options.Queue, parallel: options.Parallel}
+	if options.Precision == embed.Int8 {
+		r.queue.rows = 1 // In a padded batch a score would depend on the pairs beside it; see embed.Int8.
+	}
 	return r, nil
 }
 

@@ -189,13 +189,16 @@ func (c *client) refusal(response *http.Response) error {
 	return f
 }
 
+// longestRetryAfter is longer than anybody waits; a date of another age must not overflow.
+const longestRetryAfter = time.Hour
+
 // retryAfter reads the header of that name: seconds, or a date.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(header, 10, 32); err == nil && seconds > 0 {
 		return time.Duration(seconds) * time.Second
 	}
 	if date, err := http.ParseTime(header); err == nil {
-		return max(date.Sub(now), 0)
+		return min(max(date.Sub(now), 0), longestRetryAfter)
 	}
 	return 0
 }

@@ -513,6 +513,9 @@ func TestWaits(t *testing.T) {
 		"NotForHours": {embed.Passage, func() []http.HandlerFunc {
 			return []http.HandlerFunc{status(503, "Retry-After", "7200")}
 		}, 0, true},
+		"NotForAges": {embed.Passage, func() []http.HandlerFunc {
+			return []http.HandlerFunc{status(503, "Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT")}
+		}, 0, true},
 		"AQueryWaitsForASecond": {embed.Query, func() []http.HandlerFunc {
 			return []http.HandlerFunc{status(429, "Retry-After", "1")}
 		}, 1500 * time.Millisecond, false},
