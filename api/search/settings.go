@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -88,20 +89,15 @@ func ReadTuning(stored json.RawMessage) (Tuning, error) {
 
 // Or gives t, and where it says nothing what other says.
 func (t Tuning) Or(other Tuning) Tuning {
-	setIfNil(&t.StrictMaxHits, other.StrictMaxHits)
-	setIfNil(&t.TitleBoost, other.TitleBoost)
-	setIfNil(&t.RRFWindow, other.RRFWindow)
-	setIfNil(&t.VectorWeight, other.VectorWeight)
-	setIfNil(&t.K1, other.K1)
-	setIfNil(&t.B, other.B)
-	setIfNil(&t.RRFK, other.RRFK)
-	setIfNil(&t.Fusion, other.Fusion)
-	return t
-}
-
-func setIfNil[T any](value **T, other *T) {
-	if *value == nil {
-		*value = other
+	return Tuning{
+		StrictMaxHits: cmp.Or(t.StrictMaxHits, other.StrictMaxHits),
+		TitleBoost:    cmp.Or(t.TitleBoost, other.TitleBoost),
+		RRFWindow:     cmp.Or(t.RRFWindow, other.RRFWindow),
+		VectorWeight:  cmp.Or(t.VectorWeight, other.VectorWeight),
+		K1:            cmp.Or(t.K1, other.K1),
+		B:             cmp.Or(t.B, other.B),
+		RRFK:          cmp.Or(t.RRFK, other.RRFK),
+		Fusion:        cmp.Or(t.Fusion, other.Fusion),
 	}
 }
 
