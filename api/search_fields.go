@@ -119,7 +119,7 @@ func (r searchRequest) fields() (db.FieldFilter, error) {
 		if !isList {
 			values = []any{object[key]}
 		}
-		if len(values) == 0 || slices.ContainsFunc(values, func(value any) bool { return !isScalar(value) }) {
+		if len(values) == 0 || slices.ContainsFunc(values, func(value any) bool { return !db.IsScalar(value) }) {
 			return nil, errInvalid("body.filters."+key, "A filter is a string, a number, true, false, or a list of those that is not empty.")
 		}
 		fields[key] = values
@@ -130,14 +130,6 @@ func (r searchRequest) fields() (db.FieldFilter, error) {
 func isNumber(number json.Number) bool {
 	value, err := number.Float64()
 	return err == nil && !math.IsInf(value, 0) && len(number) < 40
-}
-
-func isScalar(value any) bool {
-	switch value.(type) {
-	case string, bool, json.Number:
-		return true
-	}
-	return false
 }
 
 // checkFields holds filters to the limits.

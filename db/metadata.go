@@ -60,7 +60,7 @@ func ParseMetadataFilter(raw json.RawMessage) (equal map[string]any, tests map[s
 		switch {
 		case isObject:
 			tests[key], message = operators, checkOperators(operators)
-		case isScalar(object[key]):
+		case IsScalar(object[key]):
 			equal[key] = object[key]
 		default:
 			message = "A condition is a string, a number, true, false, or an object of operators."
@@ -83,7 +83,7 @@ func checkOperators(operators map[string]any) string {
 		case "in":
 			values, isList := operand.([]any)
 			switch {
-			case !isList || len(values) == 0 || len(values) > maxFilterValues || !all(values, isScalar):
+			case !isList || len(values) == 0 || len(values) > maxFilterValues || !all(values, IsScalar):
 				return fmt.Sprintf("The operator in takes a list of 1 to %d strings, numbers, true and false.", maxFilterValues)
 			case len(operators) > 1:
 				return "The operator in excludes others."
@@ -111,7 +111,8 @@ func isOrdered(value any) bool {
 	return false
 }
 
-func isScalar(value any) bool {
+// IsScalar says whether a value, as DecodeObject gives it, is a string, a number, true or false.
+func IsScalar(value any) bool {
 	_, isBool := value.(bool)
 	return isBool || isOrdered(value)
 }
